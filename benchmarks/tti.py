@@ -144,7 +144,7 @@ def _medium(name: str, shape: tuple[int, ...]) -> list[np.ndarray]:
 
 
 def peer_words(name: str, data: Data, rows: int, arrays: list[np.ndarray] | None = None) -> tuple[list[int], object]:
-    """What the C function gets, for the arrays in this order, and what must be kept while it is used."""
+    """Return the arguments of the C function for arrays in this order, and the objects that must outlive its calls."""
     size = data.box.shape[0]
     strides = [s // 4 for s in data.waves[0].strides]
     fields = [address(array, HALO, HALO, HALO) for array in arrays or data.arrays]

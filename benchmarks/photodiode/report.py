@@ -33,7 +33,7 @@ def markdown(content: Mapping[str, Any]) -> str:
 
 
 def targets(content: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]]:
-    """Yield the targets: name, value, limit in words, and whether it is met."""
+    """Yield each target: its name, its value, the text of its limit, and True if it is met."""
     if found := content.get("digits"):
         yield "fewest equal digits", found["fewest"], f"≥ {ENOUGH_DIGITS}", found["fewest"] >= ENOUGH_DIGITS
     if found := content.get("speed"):

@@ -128,7 +128,7 @@ def test_kernels_have_the_bits_of_the_c_functions(peers: Any, part: str, measure
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="the loop over calls is in C")
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt-get install gcc")
 @pytest.mark.parametrize("case", thinned(["jacobi-fixed", "life-periodic", "gray-scott", "waves"], "gray-scott"))
 def test_bare_kernels_take_their_slots_in_turn(peers: Any, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     """After three steps the newest slot has the cells that NumPy computes, with boundary cells that never change."""

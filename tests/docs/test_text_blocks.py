@@ -29,6 +29,8 @@ NOT_HERE = {
     "CONTRIBUTING.md", "gpu.md", "clusters.md", "machines.md", "cases.md",
 }  # fmt: skip
 """Pages with blocks of output, formulas, and files and programs for other systems."""
+PACKAGES = {"pde": "py-pde"}
+"""Packages whose names are not those of their modules."""
 TEXTS = blocks("text")
 
 
@@ -55,19 +57,17 @@ def test_blocks_of_other_kinds_are_listed() -> None:
 
 @pytest.mark.parametrize("block", of_kind("program"))
 def test_programs_for_other_tools(block: Block, in_tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They run where their packages are installed; parts of programs are Python everywhere."""
+    """They run where their packages are installed; parts of programs, and what needs other hosts, are Python everywhere."""
     tree = ast.parse(block.text)
     imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = [alias.name for node in imported if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "" for node in imported if isinstance(node, ast.ImportFrom)]
     known = {name.partition(".")[0] for name in names}
     absent = sorted(name for name in known if importlib.util.find_spec(name) is None)
-    if not imported:
+    if not imported or "laboratory" in block.text or "mpi4py" in known:
         return
     if absent:
-        pytest.skip(f"needs {', '.join(absent)}")
-    if "laboratory" in block.text or "mpi4py" in known:
-        pytest.skip("needs root, or several hosts")
+        pytest.skip(f"needs {', '.join(absent)}: pip install {' '.join(PACKAGES.get(name, name) for name in absent)}")
     script = in_tmp_path / "block.py"
     script.write_text(block.text)
     runpy.run_path(str(script), run_name="__main__")

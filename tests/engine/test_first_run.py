@@ -1,4 +1,4 @@
-"""What the first run of a Program compiles, and in what order: ranks share the work."""
+"""Kernels that the first run of a Program compiles, and their order: ranks share the work."""
 
 from __future__ import annotations
 

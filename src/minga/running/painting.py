@@ -59,7 +59,9 @@ class Painting:
             except CaseError as error:
                 answer = error
             except OSError as error:
-                answer = CaseError(f"nobody can paint: {error}", key="run.paint", remedy="leave it out")
+                answer = CaseError(
+                    f"the cells of this run cannot be painted: {error}", key="run.paint", remedy="leave it out"
+                )
         found = comm.bcast(answer)
         if isinstance(found, CaseError):
             raise found

@@ -67,8 +67,8 @@ class Couples:
         put(self, "groups", tuple((n, partners[n]) if n in partners else (n,) for n in numbers
                                   if partners.get(n, n) >= n))  # fmt: skip
 
-        def fields(words: Sequence[str]) -> tuple[Field, ...]:
-            return tuple(Field(word, grid, boundary=zero) for word in words)
+        def fields(names: Sequence[str]) -> tuple[Field, ...]:
+            return tuple(Field(name, grid, boundary=zero) for name in names)
 
         if grid.ndim == 1:
             put(self, "vectors", None)

@@ -53,10 +53,10 @@ class Spectrum:
     results: dict[str, tuple[Register, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        put, words = object.__setattr__, ("voltage cosine", "voltage sine", "current cosine", "current sine")
+        put, names = object.__setattr__, ("voltage cosine", "voltage sine", "current cosine", "current sine")
         measured = [n for n, segment in enumerate(self.segments) if segment.measured]
         put(self, "numbers", {n: place for place, n in enumerate(measured)})
-        put(self, "sums", tuple(Register(f"{word} sum") for word in words))
+        put(self, "sums", tuple(Register(f"{name} sum") for name in names))
         put(self, "results", {name: tuple(Register(f"{name} {n}") for n in range(len(measured))) for name in NAMES})
 
     def begin(self, program: Program) -> None:
