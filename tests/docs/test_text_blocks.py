@@ -57,7 +57,7 @@ def test_blocks_of_other_kinds_are_listed() -> None:
 
 @pytest.mark.parametrize("block", of_kind("program"))
 def test_programs_for_other_tools(block: Block, in_tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run them where their packages are installed; parts of programs, and what needs other hosts, are parsed everywhere."""
+    """Run them where their packages are installed; parse parts of programs, and what needs other hosts, everywhere."""
     tree = ast.parse(block.text)
     imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = [alias.name for node in imported if isinstance(node, ast.Import) for alias in node.names]
