@@ -23,7 +23,9 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SILENT = ("--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-extensions", "--mute-audio")
+SILENT = ("--headless", "--hide-scrollbars", "--no-first-run", "--disable-extensions", "--mute-audio")
+# WebGL is computed by the processor, where Chromium has a renderer for it, and nothing moves by itself.
+DRAWN = ("--force-prefers-reduced-motion", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 
 # The browser reads orders from file 3 and writes answers to file 4.
 PIPES = """\
@@ -122,7 +124,7 @@ def chromium() -> Iterator[Browser]:
     read_orders, orders = os.pipe()
     answers, write_answers = os.pipe()
     with tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as profile:
-        words = [program, *SILENT, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
+        words = [program, *SILENT, *DRAWN, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]
         if os.geteuid() == 0:
             words.insert(1, "--no-sandbox")  # its sandbox refuses to run as root
         process = subprocess.Popen(

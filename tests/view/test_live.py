@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
 import os
 import socket
 import subprocess
@@ -30,6 +31,7 @@ from minga.output.progress import ProgressFile, note_state
 from minga.output.store import FrameStore
 from minga.output.variables import LEFT_OUT, Coordinate, Variable
 from minga.view.live.server import LiveServer
+from minga.view.live.state import RunReader
 
 CASE = 'name = "quiet"\nmodel = "automaton"\n[grid]\nshape = [4, 6]\n[automaton]\nrule = "B3/S23"\n[run]\nsteps = 10\n'
 
@@ -483,17 +485,35 @@ def test_the_surface_of_a_solid_follows_the_frames(tmp_path: Path) -> None:
     kinds[0, 0, 1, 2] = kinds[1, :2, 1, 2] = 1
     write_frames(run, {"kind": kinds}, [0, 5], **{LEFT_OUT: "kind"})
     with serving(run) as server:
-        assert ask(server, "/state").json["solid"] == 2
-        found = ask(server, "/solid").json
-        assert ask(server, "/solid.js").content.count(b"turningSolid") >= 2
+        assert ask(server, "/state").json["scene"] == 2
+        found = ask(server, "/scene").json["solid"]
+        for script in ("solid.js", "sections.js", "scene.js"):
+            assert b"function" in ask(server, f"/{script}").content
     assert (found["shape"], found["steps"]) == ([3, 4, 5], [0, 5])
     born = np.frombuffer(base64.b64decode(found["born"]), np.uint8).reshape(3, 4, 5)
     assert np.array_equal(born, kinds[0] + 2 * (kinds[1] - kinds[0]))
 
 
-def test_a_run_in_a_plane_has_no_surface(server: LiveServer) -> None:
-    assert ask(server, "/state").json["solid"] == 0
-    assert ask(server, "/solid").json is None
+def test_a_run_in_a_plane_has_no_scene(server: LiveServer) -> None:
+    assert ask(server, "/state").json["scene"] == 0
+    assert ask(server, "/scene").json is None
+
+
+def test_a_scene_is_drawn_seldom_while_a_run_continues(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "heat")
+    run.path.mkdir()
+    run.case.write_text(CASE)
+    reader = RunReader(run)
+    axes = tuple(Coordinate(name, np.arange(4.0) + 0.5, {}) for name in "zyx")
+    store = FrameStore(run.fields, [Variable("T", np.dtype("f8"), axes, {"units": "K"})], {})
+    store.append(0, {"T": np.ones((4, 4, 4))})
+    assert reader.state()["scene"] == 1
+    assert reader.scene() != b"null"
+    store.append(5, {"T": np.ones((4, 4, 4))})
+    reader._next_scene = math.inf
+    assert reader.state()["scene"] == 1
+    reader._next_scene = 0.0
+    assert reader.state()["scene"] == 2
 
 
 # Its life ------------------------------------------------------------------------------------------------------------

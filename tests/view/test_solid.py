@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import io
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +12,6 @@ from PIL import Image
 
 from minga.output.variables import LEFT_OUT, Coordinate
 from minga.view import solid as module
-from minga.view.report.solids import solid_section
 from minga.view.solid import Surface, solid_of, solid_picture, surface_of
 
 
@@ -133,16 +130,3 @@ def test_the_picture_is_lit_and_coloured_by_time() -> None:
     # The first cells are purple, the last ones yellow.
     assert ((shown[:, 2] > shown[:, 1] + 20) & (shown[:, 0] < 90)).sum() > 20
     assert ((shown[:, 0] > shown[:, 2] + 60) & (shown[:, 1] > shown[:, 2] + 60)).sum() > 20
-
-
-def test_the_section_holds_what_the_browser_needs() -> None:
-    section = solid_section(growing())  # type: ignore[arg-type]
-    assert section is not None
-    data = json.loads(str(section["data"]))
-    born = np.frombuffer(base64.b64decode(data["born"]), np.uint8).reshape(data["shape"])
-    assert born[:, 1, 1].tolist() == [1, 2, 3, 0, 0]
-    assert [len(f) - 1 for f in data["faces"]] == data["shape"]
-    assert len(data["colours"]) == len(data["steps"]) == 3
-    assert "<" not in data["born"]
-    assert "</script" not in str(section["script"])
-    assert solid_section(growing((5, 4))) is None  # type: ignore[arg-type]

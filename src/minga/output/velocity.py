@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.output.store import FrameReader
+from minga.output.frame_source import FrameSource
 from minga.output.variables import VELOCITY, Coordinate
 
 __all__ = ["centred", "centres_of", "edges_of", "velocity_of"]
@@ -15,13 +15,13 @@ __all__ = ["centred", "centres_of", "edges_of", "velocity_of"]
 Floats = NDArray[np.float64]
 
 
-def velocity_of(reader: FrameReader) -> tuple[str, ...]:
+def velocity_of(reader: FrameSource) -> tuple[str, ...]:
     """Return the names of the fields of a run's velocity, one for each axis; empty if it has none, or kept none."""
-    names = tuple(str(reader.group.attrs.get(VELOCITY, "")).split())
+    names = tuple(str(reader.attrs.get(VELOCITY, "")).split())
     return names if names and set(names) <= set(reader.fields) else ()
 
 
-def centres_of(reader: FrameReader, names: Sequence[str]) -> list[Coordinate]:
+def centres_of(reader: FrameSource, names: Sequence[str]) -> list[Coordinate]:
     """Return the cell centres along each axis of a velocity with several components.
 
     They are taken from the fields on faces of the other axes.
@@ -31,7 +31,7 @@ def centres_of(reader: FrameReader, names: Sequence[str]) -> list[Coordinate]:
     return [found[axis.axis] for axis in reader.coordinates(names[0])]
 
 
-def edges_of(reader: FrameReader, names: Sequence[str], axes: Sequence[Coordinate]) -> list[Floats]:
+def edges_of(reader: FrameSource, names: Sequence[str], axes: Sequence[Coordinate]) -> list[Floats]:
     """Return the edges of the cells with these centres, along each axis.
 
     They are the positions of a velocity component if it was kept on all of them.

@@ -2,7 +2,7 @@
 
 The solid consists of the cells that a model leaves out of its frames (`minga.view.masked`). Its surface consists of
 their faces towards other cells; each corner is moved to the middle of the faces that meet there, which rounds cubes
-off. The report turns the surface in the browser (``solid.js``) from the numbers of the frames in which cells became
+off. The report turns the surface in the browser (``scene.js``) from the numbers of the frames in which cells became
 solid; the picture that stands for it without WebGL is drawn here.
 """
 
@@ -22,7 +22,7 @@ from minga.view.colours import smooth_palette
 from minga.view.masked import left_out
 from minga.view.pictures import chosen_frames
 
-__all__ = ["Solid", "Surface", "has_solid", "solid_of", "solid_picture", "surface_of"]
+__all__ = ["Solid", "Surface", "solid_of", "solid_picture", "surface_of"]
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ class Solid:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Numbers that ``solid.js`` draws, for JSON; `born` in row-major order, in base64."""
+        """Numbers that ``scene.js`` draws, for JSON; `born` in row-major order, in base64."""
         return {
             "shape": self.born.shape,
             "faces": [[float(f"{place:.6g}") for place in edges] for edges in self.faces],
@@ -88,17 +88,12 @@ class Solid:
         }
 
 
-def has_solid(reader: FrameSource) -> bool:
-    """Return whether a run on three axes may have solid cells."""
-    mask = str(reader.attrs.get(LEFT_OUT, ""))
-    return mask in reader.fields and len(reader.coordinates(mask)) == 3
-
-
 def solid_of(reader: FrameSource) -> Solid | None:
     """Return the solid cells of a run; None if it has no three axes, or if no cell is ever solid."""
-    if not has_solid(reader) or not reader.steps:
+    mask = str(reader.attrs.get(LEFT_OUT, ""))
+    if mask not in reader.fields or len(reader.coordinates(mask)) != 3 or not reader.steps:
         return None
-    coordinates = reader.coordinates(str(reader.attrs[LEFT_OUT]))
+    coordinates = reader.coordinates(mask)
     chosen = chosen_frames(len(reader.steps), MOST_FRAMES)
     names = [axis.name for axis in coordinates]
     shape = tuple(len(axis.values) for axis in coordinates)

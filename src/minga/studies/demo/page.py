@@ -17,7 +17,7 @@ from minga.view.pages import fill, png_address
 from minga.view.progress import rate_text, time_text
 from minga.view.report.charts import Bar, stacked_bars
 from minga.view.report.figures import Figure, figures
-from minga.view.report.solids import solid_section
+from minga.view.report.scenes import scene_section
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -35,7 +35,7 @@ class Shown:
     pictures: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
     machines: Markup | None
-    solid: Mapping[str, Any] | None
+    scene: Mapping[str, Any] | None
 
 
 def write_page(directory: Path, outcomes: Sequence[Outcome], version: str) -> Path:
@@ -77,7 +77,7 @@ def _shown(directory: Path, show: Show, path: Path) -> Shown:
         tuple(_pictures(run, show)),
         tuple(_facts(show, result)),
         _machines(run) if show.machines else None,
-        solid_section(FrameReader.open(run.fields)) if show.solid else None,
+        scene_section(FrameReader.open(run.fields)) if show.scene else None,
     )
 
 

@@ -27,8 +27,8 @@ class Show:
         Whether the samples of the receivers are drawn.
     machines
         Whether the cells of each machine are drawn.
-    solid
-        Whether the surface of the solid is drawn.
+    scene
+        Whether the run is shown in three dimensions.
     speed
         Whether cell updates a second tell anything of this run.
     """
@@ -39,7 +39,7 @@ class Show:
     numbers: tuple[tuple[str, str], ...] = ()
     receivers: bool = False
     machines: bool = False
-    solid: bool = False
+    scene: bool = False
     speed: bool = True
 
     def arguments(self, out: Path) -> list[str]:
@@ -82,7 +82,7 @@ PARTS = (
                 "run growth --set grid.shape='[24, 16, 16]' --set electrodeposition.length='\"0.6 mm\"' "
                 "--set electrodeposition.gap='\"0.4 mm\"' --set electrodeposition.width='\"0.4 mm\"' "
                 '--set electrodeposition.periodic=\'["x", "z"]\' --set electrodeposition.time.end=\'"3 s"\'',
-                solid=True,
+                scene=True,
                 numbers=(("current", "current density"), ("front_speed", "speed of the front")),
             ),
         ),

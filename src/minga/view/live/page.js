@@ -186,22 +186,22 @@ function showLegend(picture) {
   at("legend").hidden = false;
 }
 
-// The surface of a solid ----------------------------------------------------------------------------------------------
-let solidFrames = 0, renewSolid = null;
-async function showSolid() {
-  if (!state.solid || state.solid === solidFrames || document.hidden) return;
-  solidFrames = state.solid;
+// Three dimensions ----------------------------------------------------------------------------------------------------
+let sceneFrames = 0, renewScene = null;
+async function showScene() {
+  if (!state.scene || state.scene === sceneFrames || document.hidden) return;
+  sceneFrames = state.scene;
   try {
-    const answer = await fetch("solid", { signal: AbortSignal.timeout(15000) });
+    const answer = await fetch("scene", { signal: AbortSignal.timeout(15000) });
     if (!answer.ok) throw new Error(await answer.text());
     const data = await answer.json();
     if (!data) return;
-    at("solid").hidden = false;
-    if (renewSolid) renewSolid(data);
-    else renewSolid = turningSolid(at("solid"), data);
-    if (!renewSolid) at("solid").hidden = true; // no WebGL here
+    at("scene").hidden = false;
+    if (renewScene) renewScene(data);
+    else renewScene = turningScene(at("scene"), data);
+    if (!renewScene) at("scene").hidden = true; // no WebGL here
   } catch {
-    solidFrames = 0; // asked again with the next state
+    sceneFrames = 0; // asked again with the next state
   }
 }
 
@@ -302,7 +302,7 @@ async function ask() {
   timer = setTimeout(ask, pause);
 }
 function show() {
-  for (const part of [showProgress, showAbout, showField, showSolid, showCurves, showLedger]) part();
+  for (const part of [showProgress, showAbout, showField, showScene, showCurves, showLedger]) part();
   document.dispatchEvent(new CustomEvent("state"));
   at("contact").textContent = state.over
     ? "The run is over; its directory holds all of this."

@@ -1,9 +1,9 @@
 """Server of the page: HTTP on loopback only, for anybody who knows the address, which contains a random token.
 
 ``GET /TOKEN/`` is the page, ``/TOKEN/state`` the run as JSON, ``/TOKEN/picture`` and ``/TOKEN/frame`` PNG files,
-``/TOKEN/solid`` the numbers of a solid's surface as JSON, ``/TOKEN/report.html`` the report. Anything else is refused:
-other methods, a wrong token, and a ``Host`` that is not this machine's loopback, so that no page of another site can
-reach it by a host name of its own (DNS rebinding).
+``/TOKEN/scene`` the numbers of a scene in three dimensions as JSON, ``/TOKEN/report.html`` the report. Anything else is
+refused: other methods, a wrong token, and a ``Host`` that is not this machine's loopback, so that no page of another
+site can reach it by a host name of its own (DNS rebinding).
 
 ``POST /TOKEN/paint`` is a wish to set cells, of a run that allows it. It must be JSON and come from the page itself, as
 ``Origin`` says, which browsers send and other sites cannot forge; it is checked before it is written for the run.
@@ -39,6 +39,8 @@ _REPORT = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inl
 _PARTS = {
     "": ("live/page.html", "text/html; charset=utf-8"),
     "page.js": ("live/page.js", "text/javascript; charset=utf-8"),
+    "scene.js": ("report/scene.js", "text/javascript; charset=utf-8"),
+    "sections.js": ("report/sections.js", "text/javascript; charset=utf-8"),
     "solid.js": ("report/solid.js", "text/javascript; charset=utf-8"),
     "paint.js": ("live/paint.js", "text/javascript; charset=utf-8"),
     "page.css": ("live/page.css", "text/css; charset=utf-8"),
@@ -220,8 +222,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif page == "state":
             state = reader.state(query.get("field", ""), look=query.get("look") == "1")
             self._answer(HTTPStatus.OK, json.dumps(state).encode(), "application/json")
-        elif page == "solid":
-            self._answer(HTTPStatus.OK, reader.solid(), "application/json")
+        elif page == "scene":
+            self._answer(HTTPStatus.OK, reader.scene(), "application/json")
         elif page == "picture" and (content := reader.picture(query.get("key", ""))):
             self._answer(HTTPStatus.OK, content, "image/png")
         elif page == "frame" and (drawn := reader.frame(query.get("field", ""), _number(query.get("index", "")))):

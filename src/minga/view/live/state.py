@@ -17,13 +17,15 @@ from minga.output.progress import OVER, is_lost, read_progress
 from minga.output.series import TIMES
 from minga.view.live.picture import Frames, Picture, Pictures
 from minga.view.pictures import chosen_frames
-from minga.view.solid import has_solid, solid_of
+from minga.view.scene import has_scene, scene_of
 
 __all__ = ["RunReader"]
 
 _NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.0}
 
 _MOST_POINTS, _MOST_LINES, _MOST_RANKS, _MOST_FRAMES = 600, 16, 64, 400
+_REST = 20.0
+"""Time between two scenes of a run that continues, in times that the last one took."""
 
 
 class RunReader:
@@ -35,8 +37,10 @@ class RunReader:
         self._frames: Frames | None = None
         self._pictures = Pictures(directory)
         self._drawn: dict[str, Picture] = {}
-        self._solid: tuple[int, bytes] = (0, b"null")
-        """Number of frames, and the solid that they show as JSON."""
+        self._scene: tuple[int, bytes] = (0, b"null")
+        """Number of frames, and the scene that they show as JSON."""
+        self._next_scene = 0.0
+        """Time at which the scene is drawn again, of the monotonic clock."""
         self._signed = 0.0
 
     def state(self, field: str = "", *, look: bool = False) -> dict[str, Any]:
@@ -62,7 +66,7 @@ class RunReader:
                 "fields": names,
                 "frames": [[index, steps[index]] for index in chosen_frames(len(steps), _MOST_FRAMES)],
                 "picture": self._latest(frames, chosen, live=not over) if frames else None,
-                "solid": len(steps) if frames and has_solid(frames.reader) else 0,
+                "scene": self._scene_frames(frames, over=over) if frames else 0,
                 "series": _series(_read(self.directory.series)),
                 "ledger": _ledger(_read(self.directory.ledger)),
                 "result": result,
@@ -103,15 +107,23 @@ class RunReader:
                 return None
             return self._pictures.of_frame(frames, field, index)
 
-    def solid(self) -> bytes:
-        """Return the numbers of the solid's surface as JSON; null where nothing is solid."""
+    def scene(self) -> bytes:
+        """Return the numbers of the scene in three dimensions as JSON; null where there is none."""
         with self._lock:
             self._frames = frames = Frames.open(self.directory, self._frames)
-            count = len(frames.reader.steps) if frames else 0
-            if frames and count != self._solid[0]:
-                found = solid_of(frames.reader)
-                self._solid = count, json.dumps(found.data if found else None, separators=(",", ":")).encode()
-            return self._solid[1]
+            if frames and has_scene(frames.reader) and len(frames.reader.steps) != self._scene[0]:
+                started = time.monotonic()
+                found = scene_of(frames.reader)
+                text = json.dumps(found.data if found else None, separators=(",", ":")).encode()
+                self._scene = len(frames.reader.steps), text
+                self._next_scene = time.monotonic() + _REST * (time.monotonic() - started)
+            return self._scene[1]
+
+    def _scene_frames(self, frames: Frames, *, over: bool) -> int:
+        """Return the number of frames after which a page asks for the scene: seldom enough not to slow the run down."""
+        if not has_scene(frames.reader):
+            return 0
+        return len(frames.reader.steps) if over or time.monotonic() >= self._next_scene else self._scene[0]
 
     @property
     def over(self) -> bool:

@@ -26,7 +26,7 @@ from minga.view.report.decomposition import block_rows, blocks_of, overlay, wind
 from minga.view.report.drawings import drawing_charts
 from minga.view.report.figures import Figure, figures
 from minga.view.report.plan import plan_section
-from minga.view.report.solids import solid_section
+from minga.view.report.scenes import scene_section
 from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
 from minga.view.values import outcome_texts, value_text
 
@@ -109,7 +109,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "before": result.get("preflight") or _json(directory.preflight),
         "waves": [*_waves(directory)],
         "flow": [*_flow(directory)],
-        "solid": solid_section(FrameReader.open(directory.fields)) if directory.fields.exists() else None,
+        "scene": scene_section(FrameReader.open(directory.fields)) if directory.fields.exists() else None,
         "audit": [*_audit(directory, series)],
         "figures": pictures,
         "block_rows": block_rows(blocks, ranks, waiting),

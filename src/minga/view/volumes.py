@@ -1,0 +1,166 @@
+"""Fields of a run on three axes as numbers of colours, of which a page shows sections that move (``sections.js``)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.output.frame_source import FrameSource
+from minga.output.plane import plane_of
+from minga.output.variables import LEFT_OUT, SECTION, Coordinate
+from minga.view.colours import ColourScale, colour_scale
+from minga.view.masked import shown_frame
+from minga.view.pictures import chosen_frames, label_of, shared_limits
+
+__all__ = ["FieldColours", "Volumes", "three_axes", "volumes_of"]
+
+MOST_CELLS: Final = 400_000
+"""Largest number of cells that a page receives, of all fields together, one byte each."""
+MOST_FIELDS: Final = 6
+_COMPARED: Final = 8
+"""Largest number of frames that set the ends of a colour scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldColours:
+    """One field as numbers of colours.
+
+    Attributes
+    ----------
+    name
+        Name of the field.
+    label
+        Its name with its unit.
+    scale
+        Colours of its values.
+    numbers
+        Number of the colour of each cell that is kept, u1.
+    """
+
+    name: str
+    label: str
+    scale: ColourScale
+    numbers: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """Fields after the last step that was kept.
+
+    Attributes
+    ----------
+    when
+        Step and time to which they belong.
+    centres
+        Positions of the cells that are kept, along each axis.
+    edges
+        Positions of the edges of these cells, one more along each axis.
+    fields
+        The fields, all on the same cells.
+    across, index
+        Axis across which the first section lies, and the number of its cell.
+    """
+
+    when: str
+    centres: tuple[NDArray[np.float64], ...]
+    edges: tuple[NDArray[np.float64], ...]
+    fields: tuple[FieldColours, ...]
+    across: int
+    index: int
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Numbers that ``sections.js`` draws, for JSON."""
+        return {
+            "when": self.when,
+            "across": self.across,
+            "index": self.index,
+            "centres": [_short(places) for places in self.centres],
+            "edges": [_short(places) for places in self.edges],
+            "fields": [
+                {
+                    "name": field.name,
+                    "label": field.label,
+                    "low": f"{field.scale.number(field.scale.low):.4g}",
+                    "high": f"{field.scale.number(field.scale.high):.4g}",
+                    "colours": field.scale.hexadecimal,
+                    "states": field.scale.states,
+                    "cells": base64.b64encode(field.numbers.tobytes()).decode(),
+                }
+                for field in self.fields
+            ],
+        }
+
+
+def volumes_of(reader: FrameSource) -> Volumes | None:
+    """Return the fields of a run on the cells of three axes; None if there are none.
+
+    The number of a value that is not finite, as of a cell that a model leaves out, is none of a colour of the scale. Of
+    fields with too many cells for a page every second, third, ... cell along each axis is kept.
+    """
+    axes = three_axes(reader)
+    if axes is None or not reader.steps:
+        return None
+    names = [axis.name for axis in axes]
+    mask = str(reader.attrs.get(LEFT_OUT, ""))
+    shown = [
+        field for field in reader.fields if field != mask and [axis.name for axis in reader.coordinates(field)] == names
+    ][:MOST_FIELDS]
+    if not shown:
+        return None
+    at = _thinned([len(axis.values) for axis in axes], MOST_CELLS // len(shown))
+    last = len(reader.steps) - 1
+    compared = chosen_frames(len(reader.steps), _COMPARED)
+    found = []
+    for field in shown:
+        attributes = reader.attributes(field)
+        values = shown_frame(reader, field, last)
+        scale = colour_scale(shared_limits(reader, field, compared), values.dtype, attributes)
+        kept = values[tuple(slice(None, None, every) for every in at)]
+        found.append(FieldColours(field, label_of(field, attributes, scale), scale, scale.numbers(kept)))
+    across, index = _first_section(axes, reader.attributes(shown[0]))
+    return Volumes(
+        reader.when(last),
+        tuple(np.asarray(axis.values[::every], np.float64) for axis, every in zip(axes, at, strict=True)),
+        tuple(np.append(axis.edges[:-1:every], axis.edges[-1]) for axis, every in zip(axes, at, strict=True)),
+        tuple(found),
+        across,
+        index // at[across],
+    )
+
+
+def three_axes(reader: FrameSource) -> tuple[Coordinate, ...] | None:
+    """Return the axes of the first field on the cells of a grid with three axes of several cells; None without one."""
+    for field in reader.fields:
+        axes = reader.coordinates(field)
+        if len(axes) == 3 and not any(axis.on_faces or len(axis.values) < 2 for axis in axes):
+            return tuple(axes)
+    return None
+
+
+def _thinned(shape: Sequence[int], most: int) -> tuple[int, ...]:
+    """Return strides, the largest along the longest axes, with which at most so many cells remain."""
+    strides = [1] * len(shape)
+    left = list(shape)
+    while np.prod(left) > most:
+        axis = int(np.argmax(left))
+        strides[axis] += 1
+        left[axis] = -(-shape[axis] // strides[axis])
+    return tuple(strides)
+
+
+def _first_section(axes: Sequence[Coordinate], attributes: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the axis and the cell of the section that a field names, or else of the middle across the last axis."""
+    if SECTION not in attributes:
+        return len(axes) - 1, len(axes[-1].values) // 2
+    cut = plane_of(axes, attributes).at
+    return next((axis, number) for axis, number in enumerate(cut) if not isinstance(number, slice))
+
+
+def _short(places: NDArray[np.float64]) -> list[float]:
+    return [float(f"{place:.6g}") for place in places]
