@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from minga.errors import CaseError
+from minga.models.photodiode.boundary_notes import staircase_notes
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import placed, uniform
 from minga.models.photodiode.structure.regions import Polygon, Region, nodes_inside
 
@@ -179,6 +181,16 @@ def test_ranks_agree() -> None:
     device = built([polygon((0.7, 0.0), (1.3, 0.0), (1.3, 4.0), (1.0, 4.0))], {"mesh": {"nodes": 31}, "columns": 5})
     problem = Problem(bias=(-2.0,), curves=("lit",), ionisation=True)
     assert solved(device, problem)[0]["J_lit"] == solved(device, problem, ranks=3)[0]["J_lit"]
+
+
+def test_oblique_edges_are_told() -> None:
+    device = built([], {"mesh": {"nodes": 41}, "columns": 5})
+    material, shape = shipped_materials()["Ge"], ((0.0, 0.0), (1e-4, 0.0), (1e-4, 4e-4), (0.5e-4, 4e-4))
+    ((label, words),) = staircase_notes(device, [Polygon("wedge", shape, 1e17, material)])
+    assert label == "region wedge"
+    assert words.startswith("oblique edges are staircases of nodes up to 50 nm along x and 1e+03 nm across apart")
+    straight = Region("box", (0.0, 1e-4), (0.0, 4e-4), 1e17, material=material)
+    assert not list(staircase_notes(device, [straight, Polygon("doping alone", shape, 1e17)]))
 
 
 @pytest.mark.parametrize(
