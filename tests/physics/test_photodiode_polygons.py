@@ -184,7 +184,7 @@ def test_ranks_agree() -> None:
 
 
 def test_oblique_edges_are_told() -> None:
-    device = built([], {"mesh": {"nodes": 41}, "columns": 5})
+    device = built([], {"mesh": {"nodes": 41}, "columns": 5, "light": None})
     material, shape = shipped_materials()["Ge"], ((0.0, 0.0), (1e-4, 0.0), (1e-4, 4e-4), (0.5e-4, 4e-4))
     ((label, words),) = staircase_notes(device, [Polygon("wedge", shape, 1e17, material)])
     assert label == "region wedge"

@@ -39,10 +39,8 @@ def boundary_notes(device: Device) -> Iterator[tuple[str, str]]:
     if share > MOVED:
         names, where = f"between {before.name} and {layer.name}", f"{1e7 * moved:.3g} nm beside the boundary"
         size = f"{100 * share:.2g} % of {thin.name}"
-        yield (
-            "boundaries",
-            f"{names}, the mesh changes the material {where}, {size}: let it lie half-way between two nodes, as by default",
-        )
+        what = f"{names}, the mesh changes the material {where}, {size}"
+        yield "boundaries", f"{what}: let it lie half-way between two nodes, as by default"
 
 
 def staircase_notes(device: Device, regions: Sequence[Region | Polygon]) -> Iterator[tuple[str, str]]:
