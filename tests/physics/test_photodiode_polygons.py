@@ -188,7 +188,7 @@ def test_oblique_edges_are_told() -> None:
     material, shape = shipped_materials()["Ge"], ((0.0, 0.0), (1e-4, 0.0), (1e-4, 4e-4), (0.5e-4, 4e-4))
     ((label, words),) = staircase_notes(device, [Polygon("wedge", shape, 1e17, material)])
     assert label == "region wedge"
-    assert words.startswith("oblique edges are staircases of nodes up to 50 nm along x and 1e+03 nm across apart")
+    assert words.startswith("oblique edges are staircases of nodes up to 50 nm along x and 800 nm across apart")
     straight = Region("box", (0.0, 1e-4), (0.0, 4e-4), 1e17, material=material)
     assert not list(staircase_notes(device, [straight, Polygon("doping alone", shape, 1e17)]))
 
