@@ -110,7 +110,6 @@ def test_currents_of_half_a_box_are_those_of_two_devices(evidence: Evidence) -> 
     [
         ({}, {"material": "InGaAss"}, "region 'island': there is no material 'InGaAss'"),
         ({}, {"straggle": 0.1}, "region 'island': a material in a region with smooth edges"),
-        ({}, {"x": None, "y": None, "polygon": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}, "a material in a polygon"),
         ({}, {"x": [5.0, 6.0]}, "no node lies in region 'island'"),
         ({}, {"material": "InAlAs"}, "region 'island': no ionisation coefficients of InAlAs are known"),
         ({"gap_narrowing": True}, {}, "region 'island' has a material of its own, with gap_narrowing"),

@@ -51,7 +51,15 @@ def test_tables_say_where_they_are_from() -> None:
         assert len(index.wavelengths) > 30
     alloys = {f"AlGaAs-{x}" for x in ("0.097", "0.219", "0.342", "0.411", "0.452")}
     others = {"Si", "GaAs", "Ge", "InP", "InGaAs", "4H-SiC", "Si3N4", "SiO2", "Au", "Ag", "Al"}
-    assert others | alloys == set(shipped_names())
+    assert others | alloys | {"InGaAsP-0.24"} == set(shipped_names())
+
+
+def test_the_index_of_ingaasp() -> None:
+    index = shipped_index("InGaAsP-0.24")
+    for wavelength, n, k in ((501.58, 3.6807, 0.55989), (1035.8, 3.4558, 0.070019), (1291.8, 3.2924, 0.0)):
+        assert index.at(wavelength) == (n, k), "a row of the table"
+    assert index.absorption(1062.1) == 0.0, "below the gap of 1.18 eV"
+    assert shipped_index("InP").at(1550.0)[0] < index.at(1550.0)[0] < shipped_index("InGaAs").at(1550.0)[0]
 
 
 def test_indices_of_algaas_fall_with_the_share_of_aluminium() -> None:

@@ -12,6 +12,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of, search_of
+from minga.models.photodiode.boundary_notes import staircase_notes
 from minga.models.photodiode.case_adapt import adapted_device
 from minga.models.photodiode.case_analysis import analysis_of, dead_space_of
 from minga.models.photodiode.case_layers import device_of, device_on, mesh_of_case, stack_of
@@ -79,7 +80,14 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     drift = drift_notes(device, min(problem.bias, default=0.0)) if problem.mode == "ac" else ()
     return replace(
         model,
-        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *drift, *adaptation, *model.notes),
+        notes=(
+            *_warnings(settings),
+            *notes_of(device, problem, spectrum),
+            *staircase_notes(device, stack.regions),
+            *drift,
+            *adaptation,
+            *model.notes,
+        ),
         presentation=replace(
             model.presentation,
             fields=styles_of(model, device),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.photodiode.case_regions import edges_of
+from minga.models.photodiode.case_regions import edges_of, steps_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_contacts import ContactSettings
 from minga.models.photodiode.settings_layers import LayerSettings
@@ -25,6 +25,8 @@ __all__ = ["THINNEST", "across_of", "check_size", "mesh_of", "rows_of"]
 
 THINNEST: Final = 1e-8
 """Smallest thickness of a layer, cm: atoms of all semiconductors are further apart."""
+_SAME: Final = 1e-9
+"""Relative difference up to which two boundaries are one."""
 _NODE_BYTES: Final = 800
 """Bytes that each process needs for a node, whatever the number of ranks: about a hundred numbers."""
 
@@ -134,17 +136,30 @@ def _graded(settings: PhotodiodeSettings, layers: Sequence[Layer], ends: NDArray
     """Return a mesh with spacings that grow from the boundaries of layers and regions."""
     said_graded = settings.mesh.graded or GradedSettings()
     hetero = [a.at(1.0) != b.at(0.0) for a, b in pairwise(layers)]
-    halves = dict(zip(map(float, ends[1:-1]), hetero))
+    changes = [float(end) for end, changed in zip(ends[1:-1], hetero) if changed]
     marks = _marks(ends, [edge for region in settings.regions for edge in edges_of(region, 0)], said_graded.first)
-    inner = len(marks) > 2
     return graded(
         marks,
         said_graded.first,
         said_graded.growth,
         max(said_graded.cap, said_graded.first),
-        [halves.get(mark, False) for mark in marks],
-        [0 < k < len(marks) - 1 if inner else True for k in range(len(marks))],
+        _between(settings, marks, 0, changes),
+        _inner(marks) if len(marks) > 2 else [True, True],
     )
+
+
+def _between(
+    settings: PhotodiodeSettings, marks: Sequence[float], axis: int, known: Sequence[float] = ()
+) -> list[bool]:
+    """Return which marks lie between two nodes: inner ones where the material changes, at `known` places or regions."""
+    places = [*known, *(place for region in settings.regions for place in steps_of(region, axis))]
+    near = [any(math.isclose(mark, place, rel_tol=_SAME) for place in places) for mark in marks]
+    return [found and inside for found, inside in zip(near, _inner(marks))]
+
+
+def _inner(marks: Sequence[float]) -> list[bool]:
+    """Return which marks lie between the ends of the device."""
+    return [0 < k < len(marks) - 1 for k in range(len(marks))]
 
 
 def _marks(ends: Iterable[float], edges: Iterable[float], first: float) -> list[float]:
@@ -221,6 +236,6 @@ def _graded_across(settings: PhotodiodeSettings, across: GradedSettings) -> Mesh
         across.first,
         across.growth,
         max(across.cap, across.first),
-        [False] * len(marks),
-        [0 < k < len(marks) - 1 for k in range(len(marks))],
+        _between(settings, marks, 1),
+        _inner(marks),
     )

@@ -1,10 +1,10 @@
-"""Regions of other doping that a case describes."""
+"""Regions of other doping, or of another material, that a case describes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from minga.errors import CaseError
@@ -15,7 +15,7 @@ from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.regions import Polygon, Region
 from minga.models.photodiode.structure.stack import Layer
 
-__all__ = ["check_span", "edges_of", "islands_of", "regions_of"]
+__all__ = ["check_span", "edges_of", "islands_of", "regions_of", "steps_of"]
 
 _TAIL: Final = 3.0
 """Distance from a smooth edge in straggles, where junctions are usually."""
@@ -43,7 +43,7 @@ def regions_of(
 def islands_of(regions: tuple[Region | Polygon, ...]) -> Iterator[Layer]:
     """Yield a layer for each region with a material of its own, for the checks that layers undergo."""
     for region in regions:
-        if isinstance(region, Region) and region.material is not None:
+        if region.material is not None:
             yield Layer(region.name, region.material, region.x[1] - region.x[0], (region.doping, region.doping))
 
 
@@ -51,12 +51,22 @@ def edges_of(entry: RegionSettings, axis: int) -> tuple[float, ...]:
     """Return the places along an axis where the mesh has to be fine for a region: its ends, or those of its tails."""
     if entry.polygon is not None:
         places = [corner[axis] for corner in entry.polygon]
-        return min(places), max(places)
+        return min(places), max(places), *steps_of(entry, axis)
     span = (entry.x, entry.y)[axis]
     if span is None:
         return ()
     tail = _TAIL * _straggle(entry)[axis]
     return span[0] - tail, span[1] + tail
+
+
+def steps_of(entry: RegionSettings, axis: int) -> tuple[float, ...]:
+    """Return the places along an axis where the material changes along a whole edge of a region."""
+    if entry.material is None:
+        return ()
+    if entry.polygon is None:
+        return (entry.x, entry.y)[axis] or ()
+    edges = pairwise((*entry.polygon, entry.polygon[0]))
+    return tuple(start[axis] for start, end in edges if start[axis] == end[axis])
 
 
 def check_span(what: str, low: float, high: float, key: str) -> None:
@@ -99,14 +109,14 @@ def _with_material(
     settings: PhotodiodeSettings,
     materials: Mapping[str, Material],
 ) -> Region | Polygon:
-    """Return a region with its material, if it has one; CaseError for what only rectangles with sharp edges have."""
+    """Return a region with its material, if it has one; CaseError for what only regions with sharp edges have."""
     if entry.material is None:
         return region
-    if not isinstance(region, Region) or entry.straggle is not None:
+    if entry.straggle is not None:
         raise CaseError(
-            f"region {entry.name!r}: a material in a {'polygon' if entry.polygon else 'region with smooth edges'}",
+            f"region {entry.name!r}: a material in a region with smooth edges",
             key=f"{key}.material",
-            remedy="give x and y, without straggle: a node cannot consist of two materials",
+            remedy="leave out straggle: a node cannot consist of two materials",
         )
     if settings.mode == "qe":
         raise CaseError(
@@ -123,9 +133,8 @@ def _check_solubility(region: Region | Polygon, layers: tuple[Layer, ...], key: 
     """Check that a region is not doped beyond the solubility limit of any layer that it overlaps."""
     ends = [0.0, *accumulate(layer.thickness for layer in layers)]
     kind, what = ("n", "donors") if region.doping > 0 else ("p", "acceptors")
-    own = region.material if isinstance(region, Region) else None
     for layer, low, high in zip(layers, ends, ends[1:]):
-        material = own or layer.at(0.5)
+        material = region.material or layer.at(0.5)
         limit: float | None = getattr(material, f"solubility_{kind}")
         if limit is not None and abs(region.doping) > limit and region.x[0] < high and region.x[1] > low:
             raise CaseError(

@@ -20,7 +20,7 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.noise import checked_profile
 
-__all__ = ["DeadSpaceNoise", "dead_space_noise", "event_weights"]
+__all__ = ["DeadSpaceNoise", "dead_space_noise", "event_weights", "weights_of"]
 
 Floats = NDArray[np.float64]
 
@@ -155,9 +155,12 @@ def _kernel(rate: Floats, lengths: Floats, field: Floats, threshold: float) -> t
 
 def event_weights(depth: Floats) -> tuple[Floats, Floats]:
     """Return the weights of both ends of edges in integrals of a linear function times the rate of a first event."""
+    return weights_of(depth, portable.exp(-depth), -portable.expm1(-depth))
+
+
+def weights_of(depth: Floats, left: Floats, whole: Floats) -> tuple[Floats, Floats]:
+    """Return those weights, given exp(-depth) and 1 - exp(-depth)."""
     safe = np.where(depth > 0.0, depth, 1.0)
-    small = depth < 1e-4
-    whole = -portable.expm1(-depth)
     series = depth * (0.5 - depth * (1.0 / 3.0 - 0.125 * depth))
-    high = np.where(small, series, (whole - depth * portable.exp(-depth)) / safe)
+    high = np.where(depth < 1e-4, series, (whole - depth * left) / safe)
     return whole - high, high

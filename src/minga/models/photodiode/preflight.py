@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.compile import portable
+from minga.models.photodiode.boundary_notes import boundary_notes
 from minga.models.photodiode.solver.linear import in_words
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.barrier import tunnelling_energy
@@ -33,6 +34,7 @@ def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None)
     yield from _layers(device)
     yield from _temperature(device, problem, spectrum)
     yield from _mesh(device)
+    yield from boundary_notes(device)
     yield from _light(device, problem)
     yield from _spectrum(device, spectrum)
     if all(t.kind == "ohmic" for t in device.terminals):

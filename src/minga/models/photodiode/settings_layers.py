@@ -100,5 +100,5 @@ class RegionSettings(BaseModel):
     ] = None
     doping: Annotated[Number, Field(description="donors minus acceptors, 1/cm3: doping = -1e17")]
     material: Annotated[
-        str | None, Field(description='for x and y: material = "Ge"; by default that of the layers')
+        str | None, Field(description='with sharp edges: material = "Ge"; by default that of the layers')
     ] = None

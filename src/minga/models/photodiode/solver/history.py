@@ -14,7 +14,7 @@ local model, at the same state: a converged solution satisfies the equation abov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,10 +23,21 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.engine.program import Program
-from minga.models.photodiode.dead_space import event_weights
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader
+from minga.lang.kernel import Kernel
+from minga.lang.math import exp, expm1
+from minga.models.photodiode.dead_space import weights_of
 from minga.models.photodiode.solver.coefficient_fields import Pieces
 from minga.models.photodiode.solver.coefficients import Coefficients
-from minga.models.photodiode.solver.physics import WEAKEST, EdgeValues
+from minga.models.photodiode.solver.physics import (
+    WEAKEST,
+    EdgeValues,
+    fields_of,
+    filled,
+    ionisation_coefficient,
+)
+from minga.models.photodiode.solver.terminal import inner_edges
 from minga.models.photodiode.solver.thresholds import DeadSpace
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.space.field import Field, Register, Slot
@@ -34,11 +45,15 @@ from minga.space.field import Field, Register, Slot
 __all__ = ["LONGEST_SPACE", "History", "ionised"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Readers = Sequence[CellReader]
 
 LONGEST_SPACE: Final = 0.9
 """Largest dead space over the mean free path of local coefficients that a solution may have."""
 SLIGHT: Final = 1e-3
 """Energy in eV at which a carrier has entered the field."""
+_ROOM: Final = 1e-9
+"""Relative difference up to which energies may differ by rounding."""
 LEAST: Final = 1e-3
 """Field in V/cm below which the energy that carriers gain is that of this field: nothing in neutral layers."""
 
@@ -51,6 +66,10 @@ class History:
     ----------
     pieces
         Coefficients of electrons and holes, `a` times the share of the pairs with dead space.
+    step
+        Slope of the potential, V/cm.
+    carriers
+        What is known of electrons and of holes.
     longest, place
         Largest dead space over the mean free path of local coefficients, and its edge.
     """
@@ -58,6 +77,8 @@ class History:
     coefficients: Coefficients
     space: DeadSpace
     pieces: tuple[Pieces, Pieces] = field(init=False)
+    step: Field = field(init=False)
+    carriers: tuple[_Carrier, _Carrier] = field(init=False)
     longest: Register = field(default_factory=lambda: Register("longest dead space"))
     place: Register = field(default_factory=lambda: Register("edge of the longest dead space", "i8"))
 
@@ -67,67 +88,151 @@ class History:
             replace(own, a=tuple(Field(f"{item.name} with dead space", grid, centre="x") for item in own.a))
             for own in self.coefficients.ionising[0]
         ))  # fmt: skip
+        object.__setattr__(self, "step", Field("slope of the potential", grid, centre="x"))
+        object.__setattr__(self, "carriers", tuple(
+            _Carrier(*(Field(f"{what} of {which}", grid, centre="x") for what in ("rate", "depth", "left", "whole")))
+            for which in ("electrons", "holes")
+        ))  # fmt: skip
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
+        return *self._shared, self.step, *(item for own in self.carriers for item in own.all)
+
+    @property
+    def _shared(self) -> tuple[Field, ...]:
         return tuple(item for own in self.pieces for item in own.a)
 
     def record(self, program: Program, state: Sequence[Slot], edges: EdgeValues) -> None:
         """Record the coefficients for a state and the fluxes of its edges."""
-        device = self.coefficients.device
+        own, device = self.coefficients, self.coefficients.device
+        inner = inner_edges(device.grid.shape, 0)
+        rates, depths = ([getattr(one, what) for one in self.carriers] for what in ("rate", "depth"))
+        models = [item for part in own.ionising[0] for item in fields_of(part)]
+        program.apply(
+            _rates(own.ionising[0]), state[0], own.edges[0].slope, models, [self.step, *rates], region=inner
+        )  # fmt: skip
         both = (device.ionisation_n[0], device.ionisation_p[0])
+        paths = _Paths(both, device.lengths[0][1:-1], self.space)
+        program.call_global(paths.depths, reads=[self.step, *rates], writes=[*depths, self.longest, self.place])
+        for one in self.carriers:
+            program.apply(_PASSED, one.depth, one.left, one.whole, region=inner)
+        known = [item for one in self.carriers for item in one.all]
         program.call_global(
-            _shares(both, device.lengths[0][1:-1], device.thermal_voltage, self.space),
-            reads=[state[0], edges.electrons.value, edges.holes.value],
-            writes=[*self.fields, self.longest, self.place],
+            paths.shares, reads=[edges.electrons.value, edges.holes.value, self.step, *known], writes=self._shared
         )
 
 
-def _shares(
-    both: tuple[EdgeIonisation, EdgeIonisation], lengths: Floats, thermal: float, space: DeadSpace
-) -> Callable[..., tuple[Floats | float, ...]]:
-    """Return the function of a state that a Program calls."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Carrier:
+    """Fields on the edges for one kind of carriers.
 
-    def shares(potential: Floats, electrons: Floats, holes: Floats) -> tuple[Floats | float, ...]:
-        slope = np.diff(potential) * (thermal / lengths)
-        strength = np.maximum(np.abs(slope), WEAKEST)
-        found: list[Floats | float] = []
-        gained = np.maximum(np.abs(slope), LEAST)
-        longest = np.zeros(lengths.size)
-        for own, flux, threshold, sign in ((both[0], electrons, space.electrons, 1), (both[1], holes, space.holes, -1)):
-            if not own.a[0].any():
-                continue
-            local = own.at(np.concatenate((strength[:1], strength, strength[-1:])))[1:-1]
-            rate, share = local, np.ones(lengths.size)
+    rate    ionisation coefficient of the local model
+    depth   mean number of ionisations by a carrier that passes
+    left    probability that it does not ionise
+    whole   probability that it does
+    """
+
+    rate: Field
+    depth: Field
+    left: Field
+    whole: Field
+
+    @property
+    def all(self) -> tuple[Field, ...]:
+        return self.rate, self.depth, self.left, self.whole
+
+
+def _rates(pieces: tuple[Pieces, Pieces]) -> Kernel:
+    """Return the kernel of the slope of the potential, and of the coefficients of the local model."""
+
+    def rates(potential: CellReader, slope: CellReader, models: Readers, out: Readers) -> None:
+        step = (potential[0] - potential[-1]) * slope[0]
+        strength = mg.max(mg.abs(step), WEAKEST)
+        rest = list(models)
+        values = [step, *(ionisation_coefficient(filled(own, rest, (0,)), strength) for own in pieces)]
+        for item, value in zip(out, values, strict=True):
+            item[0] = value
+
+    return Kernel(rates, name="ionisation coefficients")
+
+
+def _passed(depth: CellReader, left: CellReader, whole: CellReader) -> None:
+    left[0] = exp(-depth[0])
+    whole[0] = -expm1(-depth[0])
+
+
+_PASSED: Final = Kernel(_passed, name="ionisation on edges")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Paths:
+    """The functions of whole fields that a Program calls; `lengths` are those of the edges between nodes."""
+
+    both: tuple[EdgeIonisation, EdgeIonisation]
+    lengths: Floats
+    space: DeadSpace
+
+    def depths(self, step: Floats, *rates: Floats) -> tuple[Floats | float, ...]:
+        """Return the depths of both carriers, the longest dead space in mean free paths, and its edge."""
+        slope = step[1:-1]
+        longest = np.zeros(slope.size)
+        found: list[Floats] = []
+        for k, (threshold, local) in enumerate(zip(self._thresholds, rates, strict=True)):
+            depth = np.zeros(local.size)
             if threshold > 0.0:
-                free = local * threshold / strength if space.local else np.zeros(lengths.size)
+                free = np.zeros(slope.size)
+                if self.space.local:
+                    free = local[1:-1] * threshold / np.maximum(np.abs(slope), WEAKEST)
                 longest = np.maximum(longest, free)
-                rate = local / (1.0 - np.minimum(free, LONGEST_SPACE))
-                size = np.abs(flux[1:-1])
-                for part in _stretches(own.a[0][1:-1] != 0.0, sign * slope):
-                    events = ionised(rate[part], lengths[part], gained[part], size[part], threshold)
-                    plain = local[part] * lengths[part] * size[part]
-                    share[part] = np.where(plain > 0.0, events / np.where(plain > 0.0, plain, 1.0), 0.0)
-            found += [np.concatenate((one[:1], one[1:-1] * share, one[-1:])) for one in own.a]
+                rate = local[1:-1] / (1.0 - np.minimum(free, LONGEST_SPACE))
+                for part, lengths, strength in self._stretches(k, slope):
+                    depth[1:-1][part] = _depth(rate[part], lengths, strength, threshold)
+            found.append(depth)
         worst = int(np.argmax(longest))
         return *found, float(longest[worst]), worst
 
-    return shares
+    def shares(self, electrons: Floats, holes: Floats, step: Floats, *known: Floats) -> tuple[Floats, ...]:
+        """Return the coefficients `a` of both carriers, times the shares of the pairs with dead space."""
+        slope = step[1:-1]
+        found: list[Floats] = []
+        for k, (own, flux, threshold) in enumerate(zip(self.both, (electrons, holes), self._thresholds, strict=True)):
+            local, *passing = (item[1:-1] for item in known[4 * k : 4 * k + 4])
+            share = np.ones(slope.size)
+            if threshold > 0.0:
+                share[own.a[0][1:-1] != 0.0] = 0.0
+                size = np.abs(flux[1:-1])
+                for part, lengths, strength in self._stretches(k, slope):
+                    events = _events([item[part] for item in passing], lengths, strength, size[part], threshold)
+                    plain = local[part] * lengths * size[part]
+                    share[part] = np.where(plain > 0.0, events / np.where(plain > 0.0, plain, 1.0), 0.0)
+            found += [np.concatenate((one[:1], one[1:-1] * share, one[-1:])) for one in own.a]
+        return tuple(found)
+
+    @property
+    def _thresholds(self) -> tuple[float, float]:
+        return self.space.electrons, self.space.holes
+
+    def _stretches(self, k: int, slope: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield the stretches of carrier `k`, with the lengths of their edges and the field on them."""
+        gained = np.maximum(np.abs(slope), LEAST)
+        toward, energy = (-slope if k else slope), gained * self.lengths
+        for part in _stretches(self.both[k].a[0][1:-1] != 0.0, toward, energy, self._thresholds[k]):
+            yield part, self.lengths[part], gained[part]
 
 
-def _stretches(ionising: NDArray[np.bool_], slope: Floats) -> Iterator[slice]:
+def _stretches(ionising: Bools, slope: Floats, energy: Floats, threshold: float) -> Iterator[slice]:
     """Yield stretches of edges with coefficients through which carriers move one way, in the order they pass them.
 
-    Carriers move to larger x where `slope` is positive.
+    Carriers move to larger x where `slope` is positive. Stretches on which they gain less than the threshold energy are
+    left out; there are many in neutral layers.
     """
     kind = np.where(ionising, np.where(slope >= 0.0, 1, -1), 0)
-    ends = np.flatnonzero(np.diff(kind)) + 1
-    for low, high in zip([0, *ends.tolist()], [*ends.tolist(), kind.size], strict=True):
-        if kind[low] > 0:
-            yield slice(low, high)
-        elif kind[low] < 0:
-            yield slice(high - 1, low - 1 if low else None, -1)
+    ends = np.concatenate(([0], np.flatnonzero(np.diff(kind)) + 1, [kind.size]))
+    enough = np.add.reduceat(energy, ends[:-1]) > threshold * (1.0 - _ROOM)
+    for k in np.flatnonzero(enough & (kind[ends[:-1]] != 0)):
+        low, high = int(ends[k]), int(ends[k + 1])
+        yield slice(low, high) if kind[low] > 0 else slice(high - 1, low - 1 if low else None, -1)
 
 
 def ionised(rate: Floats, lengths: Floats, strength: Floats, flux: Floats, threshold: float) -> Floats:
@@ -149,9 +254,23 @@ def ionised(rate: Floats, lengths: Floats, strength: Floats, flux: Floats, thres
     NDArray
         The pairs, f8 of the shape of `rate`.
     """
-    nodes, energy = (np.concatenate(([0.0], np.cumsum(part))) for part in (lengths, strength * lengths))
-    if not energy[-1] > threshold:
+    depth = _depth(rate, lengths, strength, threshold)
+    return _events([depth, portable.exp(-depth), -portable.expm1(-depth)], lengths, strength, flux, threshold)
+
+
+def _depth(rate: Floats, lengths: Floats, strength: Floats, threshold: float) -> Floats:
+    """Return the mean number of ionisations on each edge by a carrier that passes it, 0 before the threshold energy."""
+    energy = np.cumsum(strength * lengths)
+    found: Floats = rate * lengths * np.clip((energy - threshold) / (strength * lengths), 0.0, 1.0)
+    return found
+
+
+def _events(passing: Sequence[Floats], lengths: Floats, strength: Floats, flux: Floats, threshold: float) -> Floats:
+    """Return the pairs on each edge as `ionised`; `passing` are depth, left and whole of `_Carrier`."""
+    depth, left, whole = passing
+    if not depth.any():
         return np.zeros(lengths.size)
+    nodes, energy = (np.concatenate(([0.0], np.cumsum(part))) for part in (lengths, strength * lengths))
     middles = np.concatenate((nodes[:1], 0.5 * (nodes[1:] + nodes[:-1]), nodes[-1:]))
     # Where each carrier that gains the threshold energy up to the end of an edge began: its edge, and share of that.
     begun = np.interp(energy[1:] - threshold, energy, nodes)
@@ -160,13 +279,15 @@ def ionised(rate: Floats, lengths: Floats, strength: Floats, flux: Floats, thres
     # Carriers come from where the field begins: those in a neutral layer before it may flow back to a contact.
     start = np.interp(min(SLIGHT, threshold), energy, nodes)
     passed = np.interp(np.maximum(begun, start), middles, np.concatenate((flux[:1], flux, flux[-1:])))
-    depth = rate * lengths * np.clip((energy[1:] - threshold) / (strength * lengths), 0.0, 1.0)
-    late, early = event_weights(depth)
-    steps = zip(*(item.tolist() for item in (portable.exp(-depth), early, late, edge, share, passed)), strict=True)
-    total, source = [0.0], float(passed[0])
-    for k, (left, first, last, j, part, through) in enumerate(steps):
+    late, early = weights_of(depth, left, whole)
+    # On the edges before `begin` nothing ionises.
+    begin = int(np.argmax(depth > 0.0))
+    known = (left, early, late, edge, share, passed)
+    steps = zip(*(item[begin:].tolist() for item in known), strict=True)
+    total, source = [0.0] * (begin + 1), float(passed[max(begin - 1, 0)])
+    for k, (stays, first, last, j, part, through) in enumerate(steps, begin):
         # dQ/dx = a (S - Q) with a linear S = J(x*) + Q(x*); where x* is on the same edge, Q(x*) depends on its end.
-        now, rest = total[k], total[k] * left + first * source
+        now, rest = total[k], total[k] * stays + first * source
         if j < k:
             source = through + total[j] + part * (total[j + 1] - total[j])
             end = rest + last * source

@@ -1,14 +1,12 @@
-"""Boxes of another material in a device with two axes: their nodes, and the properties there.
+"""Boxes of another material in a device with two axes, with edges in any direction: nodes, and the properties there.
 
-A node belongs to the material of the box that its place lies in, as a node on a boundary between two layers belongs to
-the one that begins there; no node consists of two materials.
+A node belongs to the material of the box that its place lies in; no node consists of two materials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +15,13 @@ from minga.errors import CaseError
 from minga.models.photodiode.structure.layers import LayerProperties, layer_numbers, properties_of
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.regions import Region
+from minga.models.photodiode.structure.regions import nodes_inside
 from minga.models.photodiode.structure.stack import Stack
 
 __all__ = ["MaterialBox", "boxes_of", "in_boxes", "lit_columns"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-_ROOM: Final = 1e-6  # in spacings: a node this close to an edge lies on it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,11 +44,11 @@ def boxes_of(stack: Stack, mesh: Mesh, across: Mesh | None, first: Material) -> 
     """
     found = []
     for region in stack.regions:
-        if across is None or not isinstance(region, Region) or region.material is None:
+        if across is None or region.material is None:
             continue
         material = region.material
         _check(stack, region.name)
-        inside = np.outer(_within(mesh, region.x), _within(across, region.y))
+        inside = nodes_inside(region, mesh, across)
         if not inside.any():
             raise CaseError(
                 f"no node lies in region {region.name!r}",
@@ -64,14 +60,6 @@ def boxes_of(stack: Stack, mesh: Mesh, across: Mesh | None, first: Material) -> 
         columns = properties_of(own, mesh, *layer_numbers(layers, mesh), first)
         found.append(MaterialBox(region.name, inside, own, columns))
     return tuple(found)
-
-
-def _within(mesh: Mesh, ends: tuple[float, float]) -> Bools:
-    """Return the nodes along an axis from one place up to another, which belongs to what follows but at the end."""
-    room = _ROOM * float(mesh.lengths.min())
-    last = ends[1] if ends[1] >= mesh.nodes[-1] else ends[1] - 2.0 * room
-    found: Bools = (mesh.nodes >= ends[0] - room) & (mesh.nodes <= last + room)
-    return found
 
 
 def _check(stack: Stack, name: str) -> None:

@@ -1,8 +1,9 @@
-"""Regions of other doping in devices with two axes, and the share of them in the volume of each node; lengths in cm."""
+"""Regions of devices with two axes: the nodes inside, and the share in the volume of each node; lengths in cm."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -15,13 +16,15 @@ from minga.errors import CaseError
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh, snapped
 
-__all__ = ["Polygon", "Region"]
+__all__ = ["Polygon", "Region", "nodes_inside"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Pair = tuple[float, float]
 
 _THIN: Final = 1e-12  # of the area of the device
 _ROOT_PI: Final = math.sqrt(math.pi)
+_ROOM: Final = 1e-6  # in spacings: a node this close to an edge lies on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,12 @@ class Region:
     doping: float
     straggle: Pair = (0.0, 0.0)
     material: Material | None = None
+
+    @property
+    def corners(self) -> tuple[Pair, ...]:
+        """The corners, in order around the region."""
+        (left, right), (low, high) = self.x, self.y
+        return (left, low), (right, low), (right, high), (left, high)
 
     def inside(self, mesh: Mesh, across: Mesh) -> Floats:
         """Return the share of the region in the volume of each node.
@@ -78,16 +87,24 @@ class Polygon:
         Pairs of x and y in cm, in order around the region, in either direction; the last is joined to the first.
     doping
         Donors minus acceptors, 1/cm3.
+    material
+        Semiconductor of the nodes in the region; None: that of the layers.
     """
 
     name: str
     corners: tuple[Pair, ...]
     doping: float
+    material: Material | None = None
 
     @property
     def x(self) -> Pair:
         """Smallest and largest x of the corners."""
         return min(x for x, _ in self.corners), max(x for x, _ in self.corners)
+
+    @property
+    def y(self) -> Pair:
+        """Smallest and largest y of the corners."""
+        return min(y for _, y in self.corners), max(y for _, y in self.corners)
 
     def inside(self, mesh: Mesh, across: Mesh) -> Floats:
         """Return the share of the region in the volume of each node, exactly.
@@ -108,9 +125,11 @@ class Polygon:
             If the edges cross, enclose nothing, or leave the device.
         """
         self._check(mesh, across)
+        if len(self.corners) == 4 and all((a[0] == b[0]) != (a[1] == b[1]) for a, b in _edges(self.corners)):
+            return Region(self.name, self.x, self.y, self.doping).inside(mesh, across)
         # The volume below each edge, counted positive for one direction along x and negative for the other.
         below = np.zeros((mesh.nodes.size, across.nodes.size))
-        for start, end in pairwise((*self.corners, self.corners[0])):
+        for start, end in _edges(self.corners):
             below += _below(start, end, mesh, across)
         return snapped(np.abs(below) / np.outer(mesh.volumes, across.sections))
 
@@ -136,6 +155,34 @@ class Polygon:
 
     def _wrong(self, text: str, remedy: str) -> CaseError:
         return CaseError(f"region {self.name!r}: {text}", key="photodiode.regions", remedy=remedy)
+
+
+def nodes_inside(region: Region | Polygon, mesh: Mesh, across: Mesh) -> Bools:
+    """Return which nodes lie in a region, bool of the grid's shape.
+
+    A node on an edge belongs to what follows along x and y, as a node on a boundary between two layers belongs to the
+    one that begins there; at the ends of the device it belongs to what is before.
+    """
+    x, y = _beside(mesh), _beside(across)
+    found = np.zeros((x.size, y.size), np.bool_)
+    for (first, low), (last, high) in map(sorted, _edges(region.corners)):
+        passed = np.flatnonzero((first <= x) & (x < last))
+        share = (x[passed] - first) / (last - first) if passed.size else x[passed]
+        found[passed] ^= (low + (high - low) * share)[:, None] <= y
+    return found
+
+
+def _beside(mesh: Mesh) -> Floats:
+    """Return places next to the nodes along an axis, in what follows, and for the last one in what is before."""
+    room = _ROOM * float(mesh.lengths.min())
+    found: Floats = mesh.nodes + room
+    found[-1] = mesh.nodes[-1] - room
+    return found
+
+
+def _edges(corners: Sequence[Pair]) -> Iterator[tuple[Pair, Pair]]:
+    """Return the edges between corners, each from one end to the other."""
+    return pairwise((*corners, corners[0]))
 
 
 def _along(mesh: Mesh, span: Pair, straggle: float) -> Floats:
@@ -192,7 +239,7 @@ def _filled(near: Floats, far: Floats, bottom: Floats, radial: bool) -> Floats:
 
 def _area(corners: tuple[Pair, ...]) -> float:
     """Return the area within corners, with the sign of their direction."""
-    return 0.5 * math.fsum(a[0] * b[1] - b[0] * a[1] for a, b in pairwise((*corners, corners[0])))
+    return 0.5 * math.fsum(a[0] * b[1] - b[0] * a[1] for a, b in _edges(corners))
 
 
 def _crossing(corners: Floats) -> tuple[int, int] | None:
