@@ -153,6 +153,7 @@ function load(address, words, picture) {
     const image = at("picture");
     image.src = next.src;
     image.alt = `${picture.field}, ${words}`;
+    image.dataset.field = picture.field;
     image.hidden = false;
     image.style.aspectRatio = String(picture.aspect);
     at("easel").style.width = `min(100%, calc(78vh * ${picture.aspect}))`;

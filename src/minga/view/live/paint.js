@@ -4,16 +4,18 @@
 const fresh = at("fresh"), pen = fresh.getContext("2d");
 const SEND = 120, MOST_CELLS = 2000;
 let brush = 1, lastCell = null, cursor = null, sending = 0;
-let wishes = new Map(); // cells that were painted and not sent yet: index to state
+let wishes = new Map(), wishedField = ""; // cells of a field that were painted and not sent yet: index to state
+let sent = Promise.resolve(); // requests are made one after another: of two wishes for a cell the later one counts
 let shownSince = []; // [time, row, column] of strokes that the picture may not show yet
 
-const canPaint = () => state && state.paint && state.picture && frozen === null && state.picture.field in state.paint.states && state.picture.states;
+const canPaint = () => state && state.paint && state.picture && at("picture").dataset.field === state.picture.field && frozen === null && state.picture.field in state.paint.states && state.picture.states;
 const colourOfState = (value) => (state.picture.legend.find(([label]) => Number(label) === value) || [0, "#888888"])[1];
 
 function showPaint() {
   const able = Boolean(canPaint());
   at("paint").hidden = fresh.hidden = !able;
   if (!able) return;
+  if (state.paint.refused) at("painted").textContent = state.paint.refused;
   const [rows, columns] = state.paint.shape, states = state.paint.states[state.picture.field];
   if (fresh.width !== columns || fresh.height !== rows) [fresh.width, fresh.height] = [columns, rows];
   fresh.tabIndex = 0;
@@ -45,7 +47,8 @@ function cellAt(event) {
   return [inside(event.clientY, box.top, box.height, fresh.height), inside(event.clientX, box.left, box.width, fresh.width)];
 }
 function set(row, column) {
-  if (wishes.size >= MOST_CELLS) send();
+  if (wishes.size >= MOST_CELLS || wishedField !== state.picture.field) send();
+  wishedField = state.picture.field;
   wishes.set(row * fresh.width + column, brush);
   shownSince.push([performance.now(), row, column]);
   pen.fillStyle = colourOfState(brush);
@@ -58,14 +61,17 @@ function stroke([row, column]) {
   for (let k = lastCell ? 1 : 0; k <= count; k += 1) set(Math.round(y + ((row - y) * k) / count), Math.round(x + ((column - x) * k) / count));
   lastCell = [row, column];
 }
-async function send() {
+function send() {
   clearTimeout(sending);
   sending = 0;
-  if (!wishes.size || !canPaint()) return;
+  if (!wishes.size) return;
   const cells = [...wishes].map(([index, value]) => [Math.floor(index / fresh.width), index % fresh.width, value]);
+  const body = JSON.stringify({ field: wishedField, cells });
   wishes = new Map();
+  sent = sent.then(() => post(body, cells));
+}
+async function post(body, cells) {
   try {
-    const body = JSON.stringify({ field: state.picture.field, cells });
     const answer = await fetch("paint", { method: "POST", headers: { "Content-Type": "application/json" }, body });
     at("painted").textContent = answer.ok ? `${whole(cells.length)} ${cells.length === 1 ? "cell" : "cells"} sent to the run` : (await answer.text()).trim();
   } catch (error) {
@@ -113,5 +119,6 @@ function forget() { // strokes that pictures have had time to show
   for (const [, row, column] of shownSince) pen.fillRect(column, row, 1, 1);
 }
 fresh.addEventListener("blur", forget);
-document.addEventListener("picture", () => { if (canPaint()) showCursor(); });
+at("fields").addEventListener("change", () => { send(); lastCell = null; shownSince = []; });
+document.addEventListener("picture", () => { showPaint(); if (canPaint()) showCursor(); });
 document.addEventListener("state", showPaint);
