@@ -22,7 +22,7 @@ from minga.cli.completion import _keys
 
 from .test_docs import Block, blocks
 
-COMMAND = re.compile(r"(?:\w+)?\$? ?(minga|pip|python|make|ssh|mpiexec|srun|sudo|git|docker)\b")
+COMMAND = re.compile(r"(?:\w*\$ )?(minga|pip|python|make|ssh|mpiexec|srun|sudo|git|docker)\b")
 NOT_HERE = {
     "broadcast.md", "comparison.md", "electroconvection.md", "electrodeposition.md", "equations.md", "fft.md", "lab.md",
     "matmul.md", "photodiode.md", "rules.md", "survival.md", "waves.md", "wave-equations.md", "milano.md", "tinetti.md",
@@ -55,6 +55,7 @@ def test_blocks_of_other_kinds_are_listed() -> None:
     assert found <= NOT_HERE, "run these blocks (python, console), or list the page"
 
 
+@pytest.mark.filterwarnings("default")  # of other tools
 @pytest.mark.parametrize("block", of_kind("program"))
 def test_programs_for_other_tools(block: Block, in_tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Run them where their packages are installed; parse parts of programs, and what needs other hosts, everywhere."""
