@@ -139,6 +139,7 @@ function showField() {
   at("frames").hidden = frames.length < 2;
   at("slider").max = frames.length - 1;
   if (frozen === null) at("slider").value = frames.length - 1;
+  at("slider").setAttribute("aria-valuetext", `step ${whole(frames[at("slider").value]?.[1] ?? 0)}`);
   at("newest").disabled = frozen === null;
   const query = new URLSearchParams(frozen === null ? { key: picture.key } : { field: picture.field, index: frozen[0] });
   const address = (frozen === null ? "picture?" : "frame?") + query;
@@ -319,7 +320,9 @@ at("slider").addEventListener("input", () => {
   frozen = index === state.frames.length - 1 ? null : state.frames[index];
   showField();
 });
-at("newest").addEventListener("click", () => { frozen = null; showField(); });
+const newest = () => { frozen = null; showField(); };
+at("newest").addEventListener("click", newest);
+at("frames").addEventListener("keydown", (event) => { if (event.key === "Escape") newest(); });
 at("fields").addEventListener("change", () => { frozen = null; ask(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
 ask();

@@ -37,8 +37,18 @@ function brushOf(value) {
 }
 function choose(value) {
   brush = value;
-  [...at("brushes").children].forEach((button, k) => button.setAttribute("aria-checked", String(k === value)));
+  [...at("brushes").children].forEach((button, k) => {
+    button.setAttribute("aria-checked", String(k === value));
+    button.tabIndex = k === value ? 0 : -1; // Tab stops once, arrow keys go on
+  });
 }
+at("brushes").addEventListener("keydown", (event) => {
+  const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key], buttons = at("brushes").children;
+  if (!by) return;
+  event.preventDefault();
+  choose((brush + by + buttons.length) % buttons.length);
+  buttons[brush].focus();
+});
 
 // Strokes -------------------------------------------------------------------------------------------------------------
 function cellAt(event) {
@@ -97,13 +107,14 @@ fresh.addEventListener("keydown", (event) => {
     cursor = cursor.map((n, axis) => Math.min([fresh.height, fresh.width][axis] - 1, Math.max(0, n + moves[event.key][axis])));
     at("painted").textContent = `row ${cursor[0]}, column ${cursor[1]}`;
   } else if (event.key === " ") set(...cursor);
+  else if (event.key === "Escape") return fresh.blur();
   else return;
   event.preventDefault();
   showCursor();
 });
 document.addEventListener("keydown", (event) => {
   const digit = /^[0-9]$/.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey ? Number(event.key) : -1;
-  if (canPaint() && digit >= 0 && digit < at("brushes").childElementCount) choose(digit);
+  if (canPaint() && event.target.tagName !== "SELECT" && digit >= 0 && digit < at("brushes").childElementCount) choose(digit);
 });
 function showCursor() {
   forget();

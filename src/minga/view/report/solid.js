@@ -130,7 +130,8 @@ function turningSolid(box, data) {
   function grow(until) {
     if (shown) ["points", "normals", "tints", "quads"].forEach(function (name) { gl.deleteBuffer(shown[name]); });
     shown = upload(surface(until));
-    label.textContent = "step " + data.steps[until - 1];
+    label.textContent = "step " + data.steps[until - 1] + (data.times[until - 1] && ", " + data.times[until - 1]);
+    slider.setAttribute("aria-valuetext", label.textContent);
     ask();
   }
   function turn(right, up) {
@@ -165,6 +166,7 @@ function turningSolid(box, data) {
       ArrowLeft: [0.1, 0], ArrowRight: [-0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1],
       "+": 1.15, "=": 1.15, "-": 1 / 1.15
     }[e.key];
+    if (e.key === "Escape") spinning = false;
     if (!does) return;
     e.preventDefault();
     spinning = false;

@@ -24,6 +24,7 @@ def solid_section(reader: FrameReader) -> dict[str, Any] | None:
     return {
         "picture": png_address(solid_picture(solid)),
         "steps": solid.steps,
+        "times": solid.times,
         "axes": solid.axes,
         "colours": solid.colours,
         # Numbers, colours and base64 hold nothing that HTML would take for a tag.
