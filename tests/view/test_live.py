@@ -251,7 +251,7 @@ def test_a_page_may_paint_where_the_run_allows_it(server: LiveServer, run: RunDi
     refused = paint(server)
     assert (refused.status, refused.content) == (400, b"this run cannot be painted: run.paint = true allows it\n")
     wishes = Wishes(run.painting, Canvas((4, 6), {"cell": 2}))
-    assert ask(server, "/state").json["paint"] == {"shape": [4, 6], "states": {"cell": 2}}
+    assert ask(server, "/state").json["paint"] == {"shape": [4, 6], "states": {"cell": 2}, "refused": ""}
     assert paint(server).status == 200
     (edit,) = wishes.new(7)
     assert (edit.step, edit.field) == (7, "cell")
