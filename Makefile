@@ -95,7 +95,7 @@ verify: .venv/.ready-dev interop
 	  .venv-interop/bin/python -m pip install --quiet --constraint .venv-interop/locked.txt $$tools || echo "left out: $$tools"; done
 	@touch $@
 
-INTEROP = tests/docs/test_text_blocks.py tests/models/waves/test_survey_case.py tests/models/waves/test_media_files.py tests/view/test_movie.py
+INTEROP = tests/docs/test_text_blocks.py tests/output/test_segy_elsewhere.py tests/models/waves/test_survey_case.py tests/models/waves/test_media_files.py tests/view/test_movie.py
 
 interop: .venv-interop/.ready
 	.venv-interop/bin/python -m pytest -rs -m "" $(PATIENT) $(INTEROP) -k "other_tools or segyio or obspy or netcdf or mp4"

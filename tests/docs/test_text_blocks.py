@@ -12,6 +12,7 @@ import importlib.util
 import json
 import re
 import runpy
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import pytest
 
 from minga.cli.completion import _keys
 
-from .test_docs import Block, blocks
+from .test_docs import ROOT, Block, blocks
 
 COMMAND = re.compile(r"(?:\w*\$ )?(minga|pip|python|make|ssh|mpiexec|srun|sudo|git|docker)\b")
 NOT_HERE = {
@@ -72,6 +73,18 @@ def test_programs_for_other_tools(block: Block, in_tmp_path: Path, capsys: pytes
     script = in_tmp_path / "block.py"
     script.write_text(block.text)
     runpy.run_path(str(script), run_name="__main__")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [one for one in of_kind("program") if "from devito" in one.values[0].text])
+def test_programs_for_devito(block: Block, tmp_path: Path) -> None:
+    """Devito, which asks for older versions of other packages than minga, has an environment of its own."""
+    python = ROOT / ".venv-pde" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("needs Devito: `make bench-pde` installs it")
+    (tmp_path / "block.py").write_text(block.text)
+    done = subprocess.run([python, "block.py"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("block", [*of_kind("case"), *(pytest.param(block, id=str(block)) for block in blocks("toml"))])
