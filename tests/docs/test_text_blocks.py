@@ -73,6 +73,8 @@ def test_programs_for_other_tools(block: Block, in_tmp_path: Path, capsys: pytes
     script = in_tmp_path / "block.py"
     script.write_text(block.text)
     runpy.run_path(str(script), run_name="__main__")
+    if block.page.name == "other-tools.md":
+        assert capsys.readouterr().out.split()[-1] in block.page.read_text()
 
 
 @pytest.mark.slow

@@ -86,6 +86,20 @@ def test_agrees_with_golly(suffix: str, tmp_path: Path) -> None:
     assert golly_rule(model.about).text == name
 
 
+def test_first_cells_of_a_strip_in_a_case(tmp_path: Path) -> None:
+    """Rows, or a number of columns for the first cells; rows of another number are refused."""
+    rows = [[0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 1, 1, 1, 0], [0] * 5, [0] * 5]
+    strip = load_model("automaton", {"automaton": {"rule": "B3/S23:P0,5", "init": rows}}, GridSettings(), tmp_path)
+    assert cells_of(mg.run(strip, steps=0)) == {(0, 2), (1, 3), (2, 1), (2, 2), (2, 3)}
+    given = {"rule": "B3/S23:T0,5", "init": {"pattern": rows, "at": [0, 1000]}}
+    tube = load_model("automaton", {"automaton": given}, GridSettings(shape=(5, 9)), tmp_path)
+    assert tube.growth is not None
+    assert cells_of(mg.run(tube, steps=20)) == {(0, 1007), (1, 1008), (2, 1006), (2, 1007), (2, 1008)}
+    narrow = load_model("automaton", {"automaton": {"rule": "B3/S23:P0,4", "init": rows}}, GridSettings(), tmp_path)
+    with pytest.raises(mg.CaseError, match="larger than the grid"):
+        mg.run(narrow, steps=0)
+
+
 def test_an_end_that_a_plane_cannot_have_is_refused() -> None:
     for boundary in (["reflect", "unbounded"], [["fixed", 1], "unbounded"], [{"shift": 1}, "unbounded"]):
         with pytest.raises(mg.CaseError, match="beside an unbounded axis"):

@@ -44,6 +44,10 @@ class Bounds:
     shape: tuple[int, ...]
     boundary: object
 
+    def fit(self, shape: tuple[int, ...]) -> bool:
+        """Return whether a grid has these cells along each axis that is not unbounded."""
+        return len(shape) == len(self.shape) and all(n in (0, m) for n, m in zip(self.shape, shape, strict=True))
+
     def index(self, position: tuple[int, int]) -> tuple[int, ...]:
         """Return the index of the cell at row and column `position` of Golly's plane, whose cell (0, 0) is central."""
         return tuple(p + n // 2 for p, n in zip(position[-len(self.shape) :], self.shape, strict=True))

@@ -39,7 +39,7 @@ def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Mo
         shape = shape_of(settings.init)
     if shape is None:
         raise CaseError("an automaton needs the number of cells along each axis", key="grid.shape", remedy="[512, 512]")
-    ends = bounds.boundary if bounds and all(n in (0, m) for n, m in zip(bounds.shape, shape, strict=False)) else None
+    ends = bounds.boundary if bounds and bounds.fit(shape) else None
     return automaton(
         rule,
         shape,
