@@ -74,7 +74,8 @@ def test_programs_for_other_tools(block: Block, in_tmp_path: Path, capsys: pytes
     script.write_text(block.text)
     runpy.run_path(str(script), run_name="__main__")
     if block.page.name == "other-tools.md":
-        assert capsys.readouterr().out.split()[-1] in block.page.read_text()
+        printed = "0.826162" if "fipy" in known else "0.826260"  # implicit steps, and explicit ones
+        assert capsys.readouterr().out.split()[-1] == printed
 
 
 @pytest.mark.slow

@@ -95,9 +95,9 @@ def test_first_cells_of_a_strip_in_a_case(tmp_path: Path) -> None:
     tube = load_model("automaton", {"automaton": given}, GridSettings(shape=(5, 9)), tmp_path)
     assert tube.growth is not None
     assert cells_of(mg.run(tube, steps=20)) == {(0, 1007), (1, 1008), (2, 1006), (2, 1007), (2, 1008)}
-    narrow = load_model("automaton", {"automaton": {"rule": "B3/S23:P0,4", "init": rows}}, GridSettings(), tmp_path)
+    high = {"rule": "B3/S23:P0,4", "init": [*rows[:4], [1] * 5]}
     with pytest.raises(mg.CaseError, match="larger than the grid"):
-        mg.run(narrow, steps=0)
+        load_model("automaton", {"automaton": high}, GridSettings(), tmp_path)
 
 
 def test_an_end_that_a_plane_cannot_have_is_refused() -> None:

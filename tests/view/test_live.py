@@ -334,7 +334,7 @@ def test_a_running_run(server: LiveServer, run: RunDirectory) -> None:
     assert (progress["state"], progress["step"], progress["steps"], progress["rate"]) == ("running", 7, 10, 84.0)
     assert 0 <= progress["age"] < 60
     assert not state["over"]
-    assert state["frames"] == [[0, 0], [1, 5]]
+    assert (state["frames"], state["times"]) == ([[0, 0], [1, 5]], ["", ""])
     assert state["series"] == {
         "step": [0, 5],
         "curves": [["population", [["", [0, 1]]]], ["histogram", [["0", [24, 23]], ["1", [0, 1]]]]],
