@@ -3,6 +3,7 @@
 #   make test TARGET=x86-64-v3   kernels compiled for AVX2 (x86-64: SSE2, x86-64-v4: AVX-512)
 #   make test SHUFFLE=1          in the random order of that number
 # make verify    the slow tests: exhaustive and long ones
+# make interop   tests with segyio, ObsPy, h5netcdf and other tools that write or read the same, in an environment of its own
 # make verification   electrodeposition, photodiodes and equations beside published numbers, slow tests too: docs/verification.md
 # make bench     measure, and store the numbers in benchmarks/results
 # make bench-check   two minutes: compare ratios with those that are stored for this processor's family
@@ -43,7 +44,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-seismics bench-pde bench-cell bench-growth bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery site lint clean lock
+.PHONY: help setup demo test tests verify interop verification bench bench-check bench-automata bench-waves bench-seismics bench-pde bench-cell bench-growth bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery site lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -79,10 +80,25 @@ tests: .venv/.ready-dev
 	$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not slow and not gpu"
 
 verify: export HYPOTHESIS_PROFILE = explore
-verify: .venv/.ready-dev
+verify: .venv/.ready-dev interop
 	$(PYTEST) -n auto -m "slow and not gpu and not mpi" $(PATIENT) $(LAB_TESTS:%=--ignore=%)
 	$(PYTEST) -m "slow and not gpu and not mpi" $(PATIENT) $(LAB_TESTS)
 	$(PYTEST) -m "slow and not gpu and mpi" $(PATIENT) $(MPI_TESTS)
+
+# What the locks hold stays as it is beside these tools; one that cannot be installed leaves out its tests.
+.venv-interop/.ready: tests/interop.txt requirements-dev.lock
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet --requirement requirements-dev.lock
+	.venv-interop/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	.venv-interop/bin/python -m pip freeze --exclude-editable > .venv-interop/locked.txt
+	-grep -v '^#' $< | while read -r tools; do \
+	  .venv-interop/bin/python -m pip install --quiet --constraint .venv-interop/locked.txt $$tools || echo "left out: $$tools"; done
+	@touch $@
+
+INTEROP = tests/docs/test_text_blocks.py tests/output/test_segy_elsewhere.py tests/models/waves/test_survey_case.py tests/models/waves/test_media_files.py tests/view/test_movie.py
+
+interop: .venv-interop/.ready
+	.venv-interop/bin/python -m pytest -rs -m "" $(PATIENT) $(INTEROP) -k "other_tools or segyio or obspy or netcdf or mp4"
 
 verification: .venv/.ready-dev
 	rm -rf build/verification
@@ -207,7 +223,7 @@ site: .venv-site/.ready
 	.venv-site/bin/python scripts/site.py
 
 clean:
-	rm -rf .venv .venv-peers .venv-matmul .venv-waves .venv-pde .venv-site .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-interop .venv-peers .venv-matmul .venv-waves .venv-pde .venv-site .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build

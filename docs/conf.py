@@ -33,6 +33,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["keys.js"]
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 

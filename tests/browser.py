@@ -37,6 +37,24 @@ os.execvp(words[0], words)
 """
 
 
+KEYS = {
+    "Tab": (9, ""), "Escape": (27, ""), "Enter": (13, "\r"), " ": (32, " "), "ArrowLeft": (37, ""), "ArrowUp": (38, ""),
+    "ArrowRight": (39, ""), "ArrowDown": (40, ""), "Home": (36, ""),
+}  # fmt: skip
+FOCUSED = """(() => {
+  const one = document.activeElement;
+  if (!one || one === document.body || one === document.documentElement) return null;
+  const box = one.getBoundingClientRect(), style = getComputedStyle(one);
+  return {
+    kind: one.type || one.tagName.toLowerCase(), id: one.id,
+    name: one.getAttribute("aria-label") || one.labels?.[0]?.textContent.trim() || one.textContent.trim(),
+    place: [...document.querySelectorAll("*")].indexOf(one),
+    seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 && box.width > 0 && box.height > 0,
+    top: Math.round(box.top + scrollY), inside: box.left >= 0 && box.right <= innerWidth,
+  };
+})()"""
+
+
 class Page:
     """One open page."""
 
@@ -59,6 +77,37 @@ class Page:
                 pytest.fail(f"not within {seconds} s: {expression}\n{self.evaluate('document.body?.innerText')}")
             time.sleep(0.1)
         return value
+
+    def press(self, key: str) -> None:
+        """Press and release a key, such as ``Tab``, ``ArrowLeft`` or a character."""
+        code, text = KEYS.get(key, (ord(key[0].upper()), key))
+        words = {"key": key, "windowsVirtualKeyCode": code, "nativeVirtualKeyCode": code}
+        self._browser.call("Emulation.setFocusEmulationEnabled", self._session, enabled=True)
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            more = {"text": text} if text and kind == "keyDown" else {}
+            self._browser.call("Input.dispatchKeyEvent", self._session, type=kind, **words, **more)
+
+    def stops(self, most: int = 60) -> list[dict[str, Any]]:
+        """What Tab reaches, in its order: kind, name as screen readers say it, place, and whether its focus is seen."""
+        found: list[dict[str, Any]] = []
+        self.evaluate("document.activeElement.blur()")
+        for _ in range(most):
+            self.press("Tab")
+            stop = self.evaluate(FOCUSED)
+            if stop is None or stop in found:
+                break
+            found.append(stop)
+        return found
+
+    def unnamed(self) -> list[str]:
+        """Roles of what can have the focus and has no name for screen readers."""
+        tree = self._browser.call("Accessibility.getFullAXTree", self._session)["nodes"]
+        found = []
+        for node in tree:
+            able = any(p["name"] == "focusable" and p["value"]["value"] for p in node.get("properties", ()))
+            if able and node["role"]["value"] != "RootWebArea" and not node.get("name", {}).get("value", "").strip():
+                found.append(node["role"]["value"])
+        return found
 
     def picture(self, path: Path) -> None:
         """Keep what the page looks like as PNG."""

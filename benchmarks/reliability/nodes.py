@@ -74,7 +74,7 @@ def ssh_nodes(
     if not Path(_SSHD).exists() or shutil.which("ssh-keygen") is None:
         raise Missing("needs an ssh server: install the Debian package openssh-server")
     if os.geteuid() != 0:
-        raise Missing("changes what /etc/hosts says in namespaces: needs root")
+        raise Missing("changes what /etc/hosts says in namespaces: run it as root")
     for name in ("key", "host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     (folder / "client").write_text(_CLIENT.format(folder=folder) + aliases)

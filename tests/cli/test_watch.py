@@ -144,6 +144,32 @@ pictures = 0
 report = false
 """
 
+TWO = """\
+import itertools, time
+import minga as mg
+run = {"steps": 100000000, "ranks": 1, "paint": True}
+output = {"every": 1000, "pictures": 0, "report": False}
+
+@mg.kernel
+def keep(left, new):
+    new[0, 0] = left[0, 0]
+
+def model():
+    grid = mg.Grid((30, 40))
+    left, right = (mg.Field(name, grid, "u1", slots=2) for name in ("left", "right"))
+    step = mg.Program("step")
+    for field in (left, right):
+        step.apply(keep, field, field.next)
+        step.rotate(field)
+    pauses = itertools.chain(itertools.repeat(0.0, 100), itertools.repeat(0.05))
+    step.call(lambda engine: time.sleep(next(pauses)), reads=[left], writes=[left])
+    states = mg.FieldStyle(colours=("#ffffff", "#000000"))
+    return mg.Model(
+        name="two", grid=grid, fields=(left, right), step=step, paintable={"left": 2, "right": 2},
+        presentation=mg.Presentation(fields={"left": states, "right": states}),
+    )
+"""
+
 DRAG = """(() => {
   const fresh = document.getElementById("fresh"), box = fresh.getBoundingClientRect();
   const at = (name, row, column) => fresh.dispatchEvent(new PointerEvent(name, {
@@ -158,12 +184,41 @@ DRAG = """(() => {
 
 
 @pytest.mark.slow
+def test_strokes_belong_to_the_field_that_was_painted() -> None:
+    """Even if another field is chosen before they are sent."""
+    Path("two.py").write_text(TWO)
+    with running("run", "two.py", "--serve") as process, chromium() as browser:
+        page = browser.open(address(process))
+        page.until("!document.getElementById('fresh').hidden && document.getElementById('fresh').clientWidth > 0")
+        assert page.evaluate("document.getElementById('fields').value") == "left"
+        page.evaluate(DRAG)
+        page.evaluate(
+            "(fields => { fields.value = 'right'; fields.dispatchEvent(new Event('change')); })"
+            "(document.getElementById('fields'))"
+        )
+        page.until(
+            "document.getElementById('picture').dataset.field === 'right' && !document.getElementById('fresh').hidden"
+        )
+        page.evaluate(DRAG.replace("14, 10", "3, 4").replace("14, 13", "3, 5").replace("15, 13", "3, 6"))
+        page.until("document.getElementById('painted').textContent === '3 cells sent to the run'")
+        edits = Path("runs/two/edits.jsonl")
+        end = time.monotonic() + 60
+        while not edits.is_file() or len(edits.read_text().splitlines()) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+    lines = [json.loads(line) for line in edits.read_text().splitlines()]
+    assert [line["field"] for line in lines] == ["left", "right"]
+    assert sorted(lines[0]["cells"]) == [[14, 10, 1], [14, 11, 1], [14, 12, 1], [14, 13, 1], [15, 13, 1]]
+    assert sorted(lines[1]["cells"]) == [[3, 4, 1], [3, 5, 1], [3, 6, 1]]
+
+
+@pytest.mark.slow
 def test_cells_are_painted_in_a_browser_and_again() -> None:
     """By a finger and by keys, on two ranks; the record repeats the run."""
     Path("painted.toml").write_text(PAINTED)
     with running("run", "painted.toml", "--serve", "--set", "run.threads=1") as process, chromium() as browser:
         page = browser.open(address(process), width=360)
-        page.until("!document.getElementById('fresh').hidden")
+        page.until("!document.getElementById('fresh').hidden && document.getElementById('fresh').clientWidth > 0")
         assert page.evaluate("document.documentElement.scrollWidth <= 360")
         assert text(page, "brushes") == "state 0state 1"
         page.evaluate(DRAG)

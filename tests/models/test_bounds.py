@@ -32,6 +32,8 @@ GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]])
         ("K7,4*-1", Bounds((4, 7), ["periodic", {"twisted": 1}])),
         ("K7*+1,4", Bounds((4, 7), ["twisted", "periodic"])),
         ("C20,30", Bounds((30, 20), "twisted")), ("C9", Bounds((9, 9), "twisted")), ("S30", Bounds((30, 30), "sphere")),
+        ("P0,20", Bounds((20, 0), ["fixed", "unbounded"])), ("T30,0", Bounds((0, 30), ["unbounded", "periodic"])),
+        ("P0", Bounds((0, 0), "unbounded")), ("t0,0", Bounds((0, 0), "unbounded")),
     ],
 )  # fmt: skip
 def test_bounded_grids(suffix: str, bounds: Bounds) -> None:
@@ -41,11 +43,11 @@ def test_bounded_grids(suffix: str, bounds: Bounds) -> None:
 @pytest.mark.parametrize(
     ("suffix", "message"),
     [
-        ("K20*,30*", "a twist where"), ("C20*,30", "a twist where"), ("S30,30", "one number"), ("T0,20", "unbounded"),
+        ("K20*,30*", "a twist where"), ("C20*,30", "a twist where"), ("S30,30", "one number"), ("T0+1,20", "unbounded"),
         ("K20+1,30*", "a shift where"), ("C20+1,30", "a shift where"), ("S30+1", "a shift where"),
-        ("K0*,3", "unbounded"),        ("K6,4+1", "a shift where"),
-        ("T20*,30", "a twist where"),
-        ("T20,0", "unbounded"), ("P20+1,20", "a shift where"), ("T3+1,4+1", "a shift where"), ("T4+1", "a shift where"),
+        ("K0*,3", "unbounded"), ("K6,4+1", "a shift where"), ("T20*,30", "a twist where"),
+        ("C0,3", "unbounded"), ("S0", "unbounded"), ("P20+1,20", "a shift where"), ("T3+1,4+1", "a shift where"),
+        ("T4+1", "a shift where"),
         ("Tx", "not a bounded grid"), ("T1,2,3", "not a bounded grid"), ("T" + "9" * 50, "not a bounded grid"),
     ],
 )  # fmt: skip

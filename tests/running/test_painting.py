@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,74 @@ def test_edits_that_cannot_be_recorded_are_not_made(tmp_path: Path, monkeypatch:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_person_is_told_of_edits_that_cannot_be_recorded(
+    ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the page, in the terminal and with the result; the next edit is made if there is room again."""
+    out = tmp_path / "run"
+    painter = Painter(out, {20: wish(BLOCK), 40: wish([[0, 0, 1]])})
+    seen = []
+
+    def keep(path: Path, entry: Any, **options: Any) -> None:
+        if entry["cells"] == sorted(BLOCK) or len(entry["cells"]) == len(BLOCK):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append_line(path, entry, **options)
+
+    class Page(mg.Observer):
+        schedule = mg.Schedule(steps=1)
+
+        def observe(self, simulation: mg.Simulation) -> None:
+            if simulation.rank == 0:
+                state = painter.reader.state()["paint"]
+                seen.append("" if state is None else state["refused"])
+
+    monkeypatch.setattr("minga.running.painting.append_line", keep)
+
+    def painted(comm: Any = None) -> Any:
+        return mg.run(model(), steps=90, out=out, paint=True, observers=[painter, Page()], comm=comm)
+
+    run = painted() if ranks == 1 else mg.run_virtual(ranks, painted)[0]
+    edits = [json.loads(line) for line in (out / "edits.jsonl").read_text().splitlines()]
+    assert [edit["cells"] for edit in edits] == [[[0, 0, 1]]]
+    assert (run.attrs["edits"], run.attrs["unrecorded_cells"]) == (1, 4)
+    text = "edits.jsonl cannot be written: No space left on device"
+    assert capsys.readouterr().err.count(text) == 1
+    first = next(step for step, said in enumerate(seen) if said)
+    assert 20 < first < 40
+    assert text in seen[first]
+    assert seen[-1] == ""
+    assert str(mg.run(model(), steps=90, edits=str(out / "edits.jsonl")).digest) == str(run.digest)
+
+
+def test_what_a_process_left_of_a_line_does_not_spoil_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "edits.jsonl"
+    append_line(path, EDITS[0])
+    with path.open("ab") as lines:
+        lines.write(b'{"step":1,"cells":[' + b"[0,0,1]," * 20_000)
+    append_line(path, EDITS[1])
+    assert [edit.line for edit in read_edits(path, Canvas(SHAPE, {"cell": 2}))] == EDITS[:2]
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_lines_of_many_writers_are_whole(tmp_path: Path) -> None:
+    """Even if writing fails for some of them, whose pieces are taken back."""
+    path = tmp_path / "edits.jsonl"
+    entry = {"step": 1, "field": "cell", "cells": [[0, 0, 1]] * 500}
+
+    def write(number: int) -> None:
+        for k in range(20):
+            append_line(path, entry | {"step": 20 * number + k})
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(write, number) for number in range(8)]:
+            while not done.done():
+                if path.exists():
+                    read_edits(path, Canvas(SHAPE, {"cell": 2}))
+            done.result()
+    assert [edit.step for edit in read_edits(path, Canvas(SHAPE, {"cell": 2}))] == list(range(160))
+
+
 def test_edits_wake_cells_that_are_quiet(tmp_path: Path) -> None:
     """Tiles without changes are not computed until a cell in them is set."""
     still = np.zeros((128, 256), np.uint8)
@@ -233,8 +302,36 @@ def test_runs_that_cannot_be_edited(tmp_path: Path) -> None:
     plane = mg.automaton("B3/S23", None, init=[[1, 1], [1, 1]], boundary="unbounded")
     floats = mg.automaton(mg.rule(dtype="f8")(lambda cell, near: cell), SHAPE, init={"fill": 0.5})
     for other, options in [(plane, {}), (floats, {}), (model(), {"stop": {"period": 2}})]:
-        with pytest.raises(mg.CaseError, match="cells cannot be set") as found:
+        with pytest.raises(mg.CaseError, match="cannot be set between steps") as found:
             mg.run(other, steps=2, edits=path, **options)
         assert found.value.key == "run.edits"
     with pytest.raises(mg.CaseError, match="cannot read"):
         mg.run(model(), steps=2, edits=str(tmp_path / "none"))
+
+
+GRID = mg.Grid((4, 6))
+SHADE = mg.Field("shade", GRID, "u1")
+
+
+@pytest.mark.parametrize(
+    ("paintable", "message"),
+    [
+        (("shade",), "paintable="),
+        ({"shade": 1}, "paintable="),
+        ({"shade": 257}, "2 to 256"),
+        ({"shade": True}, "paintable="),
+        ({"shade": 2.0}, "paintable="),
+        ({"flag": 3}, "2 to 2"),
+        ({"u": 2}, "whole number in each cell"),
+        ({"row": 2}, "whole number in each cell"),
+        ({"none": 2}, "no field 'none'"),
+        ({7: 2}, "no field 7"),
+    ],
+)
+def test_models_whose_cells_cannot_be_painted(paintable: Any, message: str) -> None:
+    others = (mg.Field("u", GRID), mg.Field("flag", GRID, "bool"), mg.Field("row", GRID, "u1", axes=(1,)))
+    fields = (SHADE, *others)
+    assert mg.Model("m", GRID, fields, mg.Program("step"), paintable={"shade": 256, "flag": 2})
+    with pytest.raises(mg.ProgramError) as found:
+        mg.Model("m", GRID, fields, mg.Program("step"), paintable=paintable)
+    assert message in str(found.value)

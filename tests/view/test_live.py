@@ -253,7 +253,7 @@ def test_a_page_may_paint_where_the_run_allows_it(server: LiveServer, run: RunDi
     refused = paint(server)
     assert (refused.status, refused.content) == (400, b"this run cannot be painted: run.paint = true allows it\n")
     wishes = Wishes(run.painting, Canvas((4, 6), {"cell": 2}))
-    assert ask(server, "/state").json["paint"] == {"shape": [4, 6], "states": {"cell": 2}}
+    assert ask(server, "/state").json["paint"] == {"shape": [4, 6], "states": {"cell": 2}, "refused": ""}
     assert paint(server).status == 200
     (edit,) = wishes.new(7)
     assert (edit.step, edit.field) == (7, "cell")
@@ -336,7 +336,7 @@ def test_a_running_run(server: LiveServer, run: RunDirectory) -> None:
     assert (progress["state"], progress["step"], progress["steps"], progress["rate"]) == ("running", 7, 10, 84.0)
     assert 0 <= progress["age"] < 60
     assert not state["over"]
-    assert state["frames"] == [[0, 0], [1, 5]]
+    assert (state["frames"], state["times"]) == ([[0, 0], [1, 5]], ["", ""])
     assert state["series"] == {
         "step": [0, 5],
         "curves": [["population", [["", [0, 1]]]], ["histogram", [["0", [24, 23]], ["1", [0, 1]]]]],

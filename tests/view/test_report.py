@@ -14,8 +14,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
+import minga as mg
 from browser import chromium
 from minga.errors import RunError
+from minga.output.directory import RunDirectory
 from minga.output.happenings import note_happening
 from minga.space.field import Field
 from minga.space.grid import Grid
@@ -284,6 +286,18 @@ def test_observables_are_drawn_over_the_time(tmp_path: Path) -> None:
     assert "To the right: time" in text
     places = [x for x, _ in drawn(Page(run.path / "report.html"))]
     assert (places[1] - places[0]) / (places[2] - places[0]) == pytest.approx(1 / 16, rel=0.05)
+
+
+def test_frames_have_the_time_of_the_model_with_its_unit(tmp_path: Path) -> None:
+    """Beside their steps, in all that the slider shows."""
+    model = mg.pde(
+        {"u": "laplace(u)"}, Grid((6, 8), spacing=1.0, periodic=True), initial={"u": 0.5}, dt=0.125, unit="s"
+    )
+    mg.run(model, steps=40, every=20, out=tmp_path / "run")
+    page = Page(write_report(RunDirectory(tmp_path / "run")))
+    assert [word for word in page.words if word.startswith("step ")][:4] == [
+        "step 0, t = 0 s", "step 20, t = 2.5 s", "step 40, t = 5 s", "step 40, t = 5 s",
+    ]  # fmt: skip
 
 
 def test_ticks_of_small_changes_differ(tmp_path: Path) -> None:

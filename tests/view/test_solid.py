@@ -39,6 +39,9 @@ class Frames:
             for name, length in zip("yzx", self.kinds.shape[1:], strict=False)
         )
 
+    def when(self, index: int) -> str:
+        return f"step {self.steps[index]}, t = {index} s"
+
     def frame(self, field: str, index: int = -1) -> np.ndarray[Any, Any]:
         return self.kinds[index]
 
@@ -101,7 +104,7 @@ def test_cells_know_when_they_became_solid() -> None:
     assert found is not None
     assert found.born[:, 1, 1].tolist() == [1, 2, 3, 0, 0]
     assert (found.born > 0).sum() == 3
-    assert found.steps == (0, 10, 20)
+    assert (found.steps, found.times) == ((0, 10, 20), ("t = 0 s", "t = 1 s", "t = 2 s"))
     assert found.palette.shape == (3, 3)
 
 

@@ -139,7 +139,7 @@ def _perform(
             on_drop=on_drop,
             cpus=pinning.workers,
             growing=growing,
-            painting=Painting.of(case.model, comm, options, directory),
+            painting=Painting.of(case.model, comm, options, directory, listener.note),
         )
     except BaseException:
         kept.abandon(case.model)  # write all output that was taken, whatever happened

@@ -25,6 +25,8 @@ class Growth:
     ----------
     window
         Cells of the plane that the model's grid holds.
+    axes
+        Axes along which the window is only a part of the plane; along others the grid ends where the window does.
     reach
         Largest distance by which cells that are not 0 spread in one step.
     moved
@@ -36,6 +38,7 @@ class Growth:
     """
 
     window: Box
+    axes: tuple[int, ...]
     reach: int
     moved: Callable[[Box], Model]
     roomy: Callable[[Box], Box]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from minga.errors import ProgramError, shown
 from minga.lang.analysis import reads
 from minga.lang.expr import Arithmetic, Node, as_node
 from minga.lang.graph import topological
+from minga.lang.types import integer_range, is_float
 from minga.space.boundary import SIDES, trace_fill
 from minga.space.field import SEED, STEP, TIME, Field, Register, Slot
 from minga.space.names import OBSERVED, OF_RESULTS
@@ -40,6 +41,7 @@ def check_model(model: Model) -> None:
     _check_random(model)
     _check_observables(model)
     _check_registers(model)
+    _check_paintable(model)
     for item in model.fields:
         if item.slots > 1:
             _check_stored(model, item)
@@ -69,6 +71,28 @@ def _check_names(model: Model) -> None:
 
 
 # Fields --------------------------------------------------------------------------------------------------------------
+def _check_paintable(model: Model) -> None:
+    """Check that fields whose cells people may set are fields of cells of the model's grid, with numbers of states."""
+    if not isinstance(model.paintable, Mapping):
+        raise ProgramError(
+            f"model {model.name!r}: paintable={shown(model.paintable)}",
+            remedy="give numbers of states by the names of fields: {'cell': 2}",
+        )
+    for name, states in model.paintable.items():
+        item = model.field(name)
+        if item not in model.visible or item.bounds != model.grid.box or is_float(item.dtype):
+            raise ProgramError(
+                f"model {model.name!r}: paintable field {name!r} does not have a whole number in each cell of the grid",
+                remedy="name fields of whole numbers on the grid of the model, or leave the field out of paintable",
+            )
+        most = integer_range(item.dtype)[1] + 1
+        if isinstance(states, bool) or not isinstance(states, int) or not 2 <= states <= most:
+            raise ProgramError(
+                f"model {model.name!r}: paintable={{{name!r}: {shown(states)}}}",
+                remedy=f"give the number of states of the field, 2 to {most}",
+            )
+
+
 def _check_declared(model: Model) -> None:
     """Check that kernels read only fields of the model, which can have initial values, or that its Programs store."""
     known = set(model.fields)

@@ -2,16 +2,22 @@
 
 ``edits.jsonl`` in the directory of a run is the record: one edit a line, with the number of steps done before it. It is
 all that a repetition needs. ``painting.jsonl`` is there while pages may paint: its first line describes the fields, and
-each line that is added is a wish, which the run reads about five times a second.
+each line that is added is a wish, which the run reads about five times a second. The first line has room for the reason
+why wishes were not done, which is written into it in place, as the disk may be full.
+
+Who adds a line holds a lock, so that the rest of a line of a process that was killed is told from one that is written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +33,9 @@ MOST: Final = 4096
 """Largest number of cells of one edit."""
 
 Numbers = NDArray[np.int64]
+
+_ROOM: Final = 2048
+"""Bytes of the first line of a file of wishes for the reason why they were not done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,10 +67,21 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """Fields whose cells may be set: all have one shape, each so many states."""
+    """Fields whose cells may be set: all have one shape, each so many states.
+
+    Attributes
+    ----------
+    shape
+        Cells along each axis.
+    states
+        Number of states of each field, by its name.
+    refused
+        The reason why the last wishes were not done; empty if they were.
+    """
 
     shape: tuple[int, ...]
     states: Mapping[str, int]
+    refused: str = ""
 
     @classmethod
     def read(cls, painting: Path) -> Canvas | None:
@@ -69,14 +89,14 @@ class Canvas:
         try:
             with painting.open(encoding="utf-8") as lines:
                 found = json.loads(lines.readline())
-            return cls(tuple(found["shape"]), dict(found["states"]))
+            return cls(tuple(found["shape"]), dict(found["states"]), str(found["refused"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     @property
     def line(self) -> dict[str, Any]:
         """Form of the canvas in a file."""
-        return {"shape": self.shape, "states": self.states}
+        return {"shape": self.shape, "states": self.states, "refused": self.refused}
 
     def edit(self, entry: object, step: int | None = None) -> Edit:
         """Return the edit that an entry of a file or of a page describes.
@@ -115,8 +135,18 @@ class Wishes:
 
     def __init__(self, painting: Path, canvas: Canvas) -> None:
         self._painting, self._canvas = painting, canvas
-        append_line(painting, canvas.line, new=True)
+        painting.write_bytes(self._first_line())
         self._read = painting.stat().st_size
+
+    def refuse(self, reason: str) -> None:
+        """Tell pages why the last wishes were not done; an empty reason if they were."""
+        with contextlib.suppress(OSError), self._painting.open("r+b", buffering=0) as lines:
+            lines.write(self._first_line(reason))
+
+    def _first_line(self, reason: str = "") -> bytes:
+        """Return the first line, whose length does not depend on the reason."""
+        empty, line = (_line_of(replace(self._canvas, refused=text).line) for text in ("", reason[: _ROOM // 12]))
+        return line.rstrip(b"\n").ljust(len(empty) - 1 + _ROOM) + b"\n"
 
     def new(self, step: int) -> list[Edit]:
         """Return the wishes that were added, as edits after `step` steps; what is no edit is passed over."""
@@ -139,14 +169,15 @@ class Wishes:
         return found
 
 
-def append_line(path: Path, entry: Mapping[str, Any], *, new: bool = False, lasting: bool = False) -> None:
-    """Add an entry to a file, or begin it with this entry; `lasting` waits until it is on the disk.
+def append_line(path: Path, entry: Mapping[str, Any], *, lasting: bool = False) -> None:
+    """Add an entry to a file; `lasting` waits until it is on the disk.
 
-    Where that fails, as on a full disk, nothing of the entry remains.
+    Where that fails, as on a full disk, nothing of the entry remains. What another process left of a line is removed.
     """
     line = _line_of(entry)
-    with path.open("wb" if new else "ab", buffering=0) as lines:
-        size = lines.tell()
+    with path.open("a+b", buffering=0) as lines, _locked(lines):
+        size = _end_of_lines(lines)
+        lines.truncate(size)
         try:
             if lines.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -155,6 +186,27 @@ def append_line(path: Path, entry: Mapping[str, Any], *, new: bool = False, last
         except OSError:
             lines.truncate(size)
             raise
+
+
+@contextlib.contextmanager
+def _locked(lines: FileIO | BufferedReader, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Lock a file inside the ``with`` block, where its file system can."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(lines, kind)  # closing the file unlocks it
+    yield
+
+
+def _end_of_lines(lines: FileIO) -> int:
+    """Return the length of a file up to the end of its last complete line."""
+    end = lines.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - (1 << 16))
+        lines.seek(start)
+        found = lines.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def recorded_edits(record: Path, canvas: Canvas) -> list[Edit]:
@@ -167,10 +219,8 @@ def recorded_edits(record: Path, canvas: Canvas) -> list[Edit]:
     CaseError
         If the record cannot be read, or a line is no edit of this canvas.
     """
-    content = record.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
-        write_whole(record, whole)
+    with record.open("r+b", buffering=0) as lines, _locked(lines):
+        lines.truncate(_end_of_lines(lines))
     return read_edits(record, canvas, key="run.paint")
 
 
@@ -188,7 +238,8 @@ def read_edits(path: Path, canvas: Canvas, key: str = "run.edits") -> list[Edit]
         If the file cannot be read, or a line is no edit of this canvas.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        with path.open("rb") as file, _locked(file, fcntl.LOCK_SH):
+            lines = file.read().splitlines()
     except OSError as error:
         remedy = "name edits.jsonl in the directory of a run whose cells were painted"
         raise CaseError(f"cannot read {path}: {error.strerror}", key=key, remedy=remedy) from error

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from minga.output.variables import Coordinate
 
-__all__ = ["FrameSource", "when_of"]
+__all__ = ["FrameSource", "time_of", "when_of"]
 
 
 class FrameSource(Protocol):
@@ -42,6 +42,11 @@ class FrameSource(Protocol):
 
     def coordinates(self, field: str) -> tuple[Coordinate, ...]:
         """Return the positions of the points of a field along its axes."""
+
+
+def time_of(source: FrameSource, index: int) -> str:
+    """Return the time of a frame with its unit, ``t = 0.5 s``; empty for models without time."""
+    return source.when(index).partition(", ")[2]
 
 
 def when_of(step: int, time: float, unit: str | None) -> str:

@@ -116,9 +116,9 @@ class Growing:
 
     def _steps(self, alive: Box) -> int:
         """Return the number of steps in which nothing from a box can cross the margin of the window."""
-        window = self.growth.window
-        margins = [a - b for a, b in zip(alive.lo, window.lo, strict=True)]
-        margins += [b - a for a, b in zip(alive.hi, window.hi, strict=True)]
+        window, axes = self.growth.window, self.growth.axes
+        margins = [alive.lo[axis] - window.lo[axis] for axis in axes]
+        margins += [window.hi[axis] - alive.hi[axis] for axis in axes]
         return min(margins) // self.growth.reach
 
     def _alive(self, simulation: Simulation) -> Box | None:

@@ -150,7 +150,7 @@ def drive(
     agenda.finish()
     last = simulation.observe()
     reviewed = None if model.review is None else model.review(first, last)
-    edited = None if painting is None else painting.finding()
+    edited = () if painting is None else painting.findings()
     return Result(
         steps=simulation.step,
         time=simulation.time,
@@ -160,7 +160,7 @@ def drive(
         cells_per_second=_rate(simulation),
         ended=simulation.ended or Ended("steps", simulation.step),
         resumed=simulation.resumed or BEGINNING,
-        findings=(*stepper.findings(), *(found for found in (reviewed, edited) if found is not None)),
+        findings=(*stepper.findings(), *(() if reviewed is None else (reviewed,)), *edited),
     )
 
 

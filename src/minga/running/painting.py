@@ -6,6 +6,8 @@ checkpoints of step n do not know the edits after n steps, which a resumed run t
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -42,13 +44,22 @@ class Painting:
         The run's own record, which a resumed run repeats; None: it has none.
     painting
         The file of the wishes of pages; None: they may not paint.
+    note
+        Tells a person on rank 0 what happened.
     """
 
     def __init__(
-        self, model: Model, comm: Comm, given: Path | None, record: Path | None = None, painting: Path | None = None
+        self,
+        model: Model,
+        comm: Comm,
+        given: Path | None,
+        record: Path | None = None,
+        painting: Path | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         canvas = Canvas(model.grid.shape, model.paintable)
-        self._record = record
+        self._record, self._note = record, note or _say
+        self._lost, self._refused = 0, ""
         self._wishes: Wishes | None = None
         self._asked: list[Edit] = []
         answer: list[Edit] | CaseError = []
@@ -71,7 +82,12 @@ class Painting:
 
     @classmethod
     def of(
-        cls, model: Model, comm: Comm, options: RunOptions, directory: RunDirectory | None = None
+        cls,
+        model: Model,
+        comm: Comm,
+        options: RunOptions,
+        directory: RunDirectory | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> Painting | None:
         """Return the edits of a run; None if there can be none; collective.
 
@@ -88,7 +104,7 @@ class Painting:
         if record is None and given is None:
             return None
         _check(model, options, "run.edits" if record is None else "run.paint")
-        return cls(model, comm, given, record, painting)
+        return cls(model, comm, given, record, painting, note)
 
     def waiting(self, simulation: Simulation) -> bool:
         """Return on rank 0 whether there are new wishes, False on others."""
@@ -107,7 +123,7 @@ class Painting:
             self._done = sum(edit.step < simulation.step for edit in self._edits)
         if asked:
             comm = simulation.engine.comm
-            wishes: list[Edit] = comm.bcast(self._kept(simulation.step) if comm.rank == 0 else None)
+            wishes, self._lost = comm.bcast(self._kept(simulation.step) if comm.rank == 0 else None)
             known = [edit for edit in self._edits[self._done :] if edit.step == simulation.step]
             rest = self._edits[self._done + len(known) :]
             self._edits = [*self._edits[: self._done], *known, *wishes, *rest]
@@ -118,13 +134,18 @@ class Painting:
             self._done += len(due)
             simulation.stepper.changed()
 
-    def finding(self) -> Finding | None:
+    def findings(self) -> tuple[Finding, ...]:
         """Return what readers of the results should know of edits."""
-        if not self._done:
-            return None
-        cells = sum(len(edit.states) for edit in self._edits[: self._done])
-        which = "edits.jsonl repeats them" if self._record is not None else "as run.edits says"
-        return Finding(f"{cells} cells were set between steps: {which}", {"edits": self._done, "edited_cells": cells})
+        found = []
+        if self._done:
+            cells = sum(len(edit.states) for edit in self._edits[: self._done])
+            which = "edits.jsonl repeats them" if self._record is not None else "as run.edits says"
+            facts = {"edits": self._done, "edited_cells": cells}
+            found.append(Finding(f"{cells} cells were set between steps: {which}", facts))
+        if self._lost:
+            text = f"{self._lost} cells were painted and not set, as edits.jsonl could not be written"
+            found.append(Finding(text, {"unrecorded_cells": self._lost}))
+        return tuple(found)
 
     def _known(self, given: Path | None, canvas: Canvas) -> list[Edit]:
         """Return the edits that are known at the start, on rank 0."""
@@ -135,18 +156,24 @@ class Painting:
             write_edits(self._record, edits)
         return edits
 
-    def _kept(self, step: int) -> list[Edit]:
-        """Return the edits that were asked for, on rank 0; those that cannot be recorded are not made."""
+    def _kept(self, step: int) -> tuple[list[Edit], int]:
+        """Return the edits that were asked for and are recorded now, and how many cells of others were lost; rank 0."""
         asked, self._asked = self._asked, []
-        kept = []
+        kept, lost, reason = [], self._lost, ""
         for edit in (Edit(step, edit.field, edit.points, edit.states) for edit in asked):
             try:
                 if self._record is not None:
                     append_line(self._record, edit.line, lasting=True)
                     kept.append(edit)
-            except OSError:
-                continue
-        return kept
+            except OSError as error:
+                lost += len(edit.states)
+                reason = f"cells were not set after step {step}: edits.jsonl cannot be written: {error.strerror}"
+        if reason:
+            self._note(f"minga: {reason}")
+        if self._wishes is not None and reason != self._refused:
+            self._wishes.refuse(reason)
+        self._refused = reason
+        return kept, lost
 
 
 def _was_painted(directory: RunDirectory, model: Model, comm: Comm) -> bool:
@@ -157,18 +184,18 @@ def _was_painted(directory: RunDirectory, model: Model, comm: Comm) -> bool:
 def _check(model: Model, options: RunOptions, key: str) -> None:
     """Raise CaseError for models and settings with which cells cannot be set between steps."""
     reasons = {
-        "a model whose cells have no few states": not model.paintable,
-        "an unbounded plane": model.growth is not None,
-        'device = "gpu"': options.run.device != "cpu",
-        "stop.period": options.stop.period is not None,
+        "the fields of this model do not hold a few numbered states": not model.paintable,
+        "its grid grows with the pattern": model.growth is not None,
+        "it computes on a GPU, and edits are for CPUs": options.run.device != "cpu",
+        "stop.period looks for a state that returns, and edits change states": options.stop.period is not None,
     }
-    for what, found in reasons.items():
+    for reason, found in reasons.items():
         if found:
-            raise CaseError(
-                f"cells cannot be set during a run of {what}",
-                key=key,
-                remedy="leave it out; it is for automata with states on bounded grids, on CPUs",
-            )
+            raise CaseError(f"cells of this run cannot be set between steps: {reason}", key=key, remedy="leave it out")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
 
 
 def _set(engine: Engine, model: Model, edit: Edit) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.output.frame_source import FrameSource
+from minga.output.frame_source import FrameSource, time_of
 from minga.output.variables import LEFT_OUT, Coordinate, faces_of
 from minga.view.colours import smooth_palette
 from minga.view.masked import left_out
@@ -59,12 +59,15 @@ class Solid:
         Names of the axes.
     steps
         Step of each frame.
+    times
+        Time of each frame with its unit; empty texts for models without time.
     """
 
     born: NDArray[np.uint8]
     faces: tuple[Floats, Floats, Floats]
     axes: tuple[str, str, str]
     steps: tuple[int, ...]
+    times: tuple[str, ...]
 
     @property
     def palette(self) -> NDArray[np.uint8]:
@@ -84,6 +87,7 @@ class Solid:
             "faces": [[float(f"{place:.6g}") for place in edges] for edges in self.faces],
             "colours": self.colours,
             "steps": self.steps,
+            "times": self.times,
             "born": base64.b64encode(self.born.tobytes()).decode(),
         }
 
@@ -106,7 +110,8 @@ def solid_of(reader: FrameSource) -> Solid | None:
         return None
     faces = tuple(_coarse_faces(axis, stride) for axis in coordinates)
     kept = born[::stride, ::stride, ::stride]
-    return Solid(kept, faces, tuple(names), tuple(reader.steps[i] for i in chosen))  # type: ignore[arg-type]
+    times = tuple(time_of(reader, index) for index in chosen)
+    return Solid(kept, faces, tuple(names), tuple(reader.steps[i] for i in chosen), times)  # type: ignore[arg-type]
 
 
 def _stride(shape: tuple[int, ...]) -> int:

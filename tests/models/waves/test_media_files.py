@@ -337,8 +337,9 @@ def test_netcdf_of_the_classic_formats(tmp_path: Path) -> None:
         open_volume(tmp_path / "d.nc")
 
 
+@pytest.mark.filterwarnings("default")  # of other tools
 def test_netcdf_by_xarray(tmp_path: Path) -> None:
-    xarray = pytest.importorskip("xarray")
+    xarray = pytest.importorskip("xarray", reason="needs xarray: pip install xarray")
     if not {"h5netcdf", "netcdf4"} & set(xarray.backends.list_engines()):
         pytest.skip("needs a reader of NetCDF 4: pip install h5netcdf")
     turned = (("y", "x", "z"), VALUES.transpose(1, 2, 0), {"units": "m/s"})

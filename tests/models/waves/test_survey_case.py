@@ -78,20 +78,47 @@ def test_headers_of_a_towed_survey_by_the_bytes_of_the_standard(tmp_path: Path) 
     assert np.array_equal(trace, found.survey.traces(2, 11)[:, 1].astype("f4"))
 
 
-def test_other_readers_read_the_file(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("default")  # of other tools
+def test_segyio_reads_the_file(tmp_path: Path) -> None:
     segyio = pytest.importorskip("segyio", reason="needs segyio: pip install segyio")
-    found = case(tmp_path, **BOAT)
+    found = case(tmp_path, **BOAT, origin=[500000.0, 6000000.0], bearing=90.0, datum=5.0)
     written(found, tmp_path / "sea.sgy")
     with segyio.open(str(tmp_path / "sea.sgy"), ignore_geometry=True) as file:
-        assert file.attributes(segyio.TraceField.FieldRecord)[:].tolist() == [1] * 4 + [2] * 4 + [3] * 4
-        assert file.samples[0] == -60.0
+        key, at = segyio.TraceField, file.attributes
+        assert at(key.FieldRecord)[:].tolist() == [1] * 4 + [2] * 4 + [3] * 4
+        assert at(key.TraceNumber)[:].tolist() == [1, 2, 3, 4] * 3
+        assert file.samples.tolist() == [-60.0 + 2 * n for n in range(11)]
+        assert (segyio.tools.dt(file), int(file.format)) == (2000.0, 5)
+        scale = -np.unique(at(key.SourceGroupScalar)[:]).item()
+        assert -np.unique(at(key.ElevationScalar)[:]).item() == scale == 100
+        boat = np.repeat([300.0, 350.0, 400.0], 4)  # east of the origin
+        hydrophones = boat - np.tile([50.0, 60.0, 70.0, 80.0], 3)
+        for name, expected in {
+            "SourceX": 500000 + boat, "SourceY": 0 * boat + 6000000, "GroupX": 500000 + hydrophones,
+            "GroupY": 0 * boat + 6000000, "ReceiverGroupElevation": 0 * boat - 15, "SourceDepth": 0 * boat + 10,
+            "SourceSurfaceElevation": 0 * boat + 5,
+        }.items():  # fmt: skip
+            assert (at(getattr(key, name))[:] / scale).tolist() == expected.tolist(), name
+        assert at(key.offset)[:].tolist() == (hydrophones - boat).tolist()
+        for shot in range(3):
+            traces = file.trace.raw[4 * shot : 4 * shot + 4]
+            assert np.array_equal(traces, found.survey.traces(shot, 11).T.astype("f4"))
 
 
+@pytest.mark.filterwarnings("default")  # of other tools
 def test_obspy_reads_the_file(tmp_path: Path) -> None:
     segy = pytest.importorskip("obspy.io.segy.segy", reason="needs ObsPy: pip install obspy")
     found = case(tmp_path, **BOAT)
     written(found, tmp_path / "sea.sgy")
-    traces = segy._read_segy(str(tmp_path / "sea.sgy")).traces
+    file = segy._read_segy(str(tmp_path / "sea.sgy"))
+    traces = file.traces
+    assert "minga" in file.textual_file_header.decode("ascii").lower()
+    header = traces[5].header
+    assert (header.group_coordinate_x, header.source_coordinate_x) == (29000, 35000)
+    assert header.scalar_to_be_applied_to_all_coordinates == -100
+    assert (header.number_of_samples_in_this_trace, header.sample_interval_in_ms_for_this_trace) == (11, 2000)
+    assert (header.delay_recording_time, header.coordinate_units) == (-60, 1)
+    assert header.distance_from_center_of_the_source_point_to_the_center_of_the_receiver_group == -60
     assert [trace.header.original_field_record_number for trace in traces] == [1] * 4 + [2] * 4 + [3] * 4
     assert np.array_equal(traces[5].data, found.survey.traces(1, 11)[:, 1].astype("f4"))
 

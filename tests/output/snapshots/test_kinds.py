@@ -103,7 +103,7 @@ def test_the_tolerance_of_zfp_is_part_of_the_largest_magnitude(monkeypatch: pyte
 
 @pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr")
 def test_zfp_keeps_its_accuracy(tmp_path: Path) -> None:
-    pytest.importorskip("zfpy", exc_type=ImportError)
+    pytest.importorskip("zfpy", reason="needs zfpy: pip install zfpy==1.0.1", exc_type=ImportError)
     model = mg.Model(
         name="still", grid=GRID, fields=(field := Field("u", GRID, "f4"),), step=mg.Program("step"), initial={"u": 0.0}
     )

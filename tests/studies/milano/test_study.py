@@ -164,7 +164,7 @@ def test_calls_beside_the_papers() -> None:
 
 
 def test_pictures_of_differences(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="needs Matplotlib: pip install matplotlib")
     from minga.models.electrodeposition.soft import soft_cell
     from minga.view.differences import draw_differences
 

@@ -83,7 +83,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_run(tmp_path: Path) -> None:
     there = installed()
     if not there:
-        pytest.skip("no MPI library is here")
+        pytest.skip("no MPI library is here: pip install mpich")
     out, picture = tmp_path / "found.json", tmp_path / "both.png"
     said = in_process(
         "bench", "mpi", "heat", "--mpi", there[0].name, "--seconds", "0.05", "--set", "grid.shape=[64, 64]",

@@ -276,6 +276,6 @@ def test_what_the_wire_decides_holds(name: str) -> None:
     result = found["experiments"][name]
     print(report.tables(found))
     if not result["shape"]:
-        pytest.skip(str(result["left out"]))
+        pytest.skip(f"{result['left out']}: `make mpi-environments` installs MPI libraries")
     result.pop("disturbed", None)
     assert report.failed(found) == []

@@ -1,6 +1,7 @@
 """Bounded grids in Golly's notation behind a rule, such as "B3/S23:T64,64".
 
-T is a torus, P has dead cells around it, and K, C and S are a Klein bottle, a cross-surface and a sphere.
+T is a torus, P has dead cells around it, and K, C and S are a Klein bottle, a cross-surface and a sphere. A torus or a
+plane with 0 cells along an axis goes on without ends there: "T0,20" is a tube, "P0,20" a strip.
 Source: golly.sourceforge.io/Help/bounded.html.
 """
 
@@ -34,13 +35,18 @@ class Bounds:
     Attributes
     ----------
     shape
-        Cells along each axis (rows, columns); one number in one dimension.
+        Cells along each axis (rows, columns), 0 along an unbounded one; one number in one dimension.
     boundary
-        Boundary as a case writes it: "periodic", "fixed", "twisted", "sphere", or a list with a shift or a twist.
+        Boundary as a case writes it: "periodic", "fixed", "twisted", "sphere", "unbounded", or a list with a shift, a
+        twist or an unbounded axis.
     """
 
     shape: tuple[int, ...]
     boundary: object
+
+    def fit(self, shape: tuple[int, ...]) -> bool:
+        """Return whether a grid has these cells along each axis that is not unbounded."""
+        return len(shape) == len(self.shape) and all(n in (0, m) for n, m in zip(self.shape, shape, strict=True))
 
     def index(self, position: tuple[int, int]) -> tuple[int, ...]:
         """Return the index of the cell at row and column `position` of Golly's plane, whose cell (0, 0) is central."""
@@ -71,11 +77,11 @@ def parse_bounds(suffix: str, key: str = KEY, ndim: int = 2) -> Bounds:
         raise CaseError(f":{squeezed[:60]} is not a bounded grid", key=key, remedy=FORMS)
     letter, width, twist_x, along_x, height, twist_y, along_y = match.groups()
     letter = letter.upper()
-    if int(width) == 0 or (height is not None and int(height) == 0):
-        raise CaseError(f":{squeezed} is unbounded along an axis", key=key, remedy=FORMS)
     shifts = [int(shift) if shift else 0 for shift in (along_x, along_y)]
     twists = [bool(twist_x), bool(twist_y)]
     _check_form(letter, squeezed, height is not None, shifts, twists, key)
+    if int(width) == 0 or int(height or width) == 0:
+        return _unbounded(letter, squeezed, [int(height or width), int(width)][-ndim:], any(shifts), key)
     if letter == "K":
         return _klein_bottle(int(width), int(height or width), shifts, twists)
     if height is None:
@@ -97,6 +103,14 @@ def _check_form(letter: str, suffix: str, two: bool, shifts: Sequence[int], twis
     if any(shifts) and not possible:
         remedy = "shift one edge of a torus, or the twisted edge of a Klein bottle"
         raise CaseError(f":{suffix} has a shift where none is possible", key=key, remedy=remedy)
+
+
+def _unbounded(letter: str, suffix: str, shape: list[int], shifted: bool, key: str) -> Bounds:
+    """Return a grid that goes on without ends along the axes with 0 cells."""
+    if letter not in "TP" or shifted:
+        raise CaseError(f":{suffix} is unbounded along an axis", key=key, remedy="write :T or :P without a shift")
+    ends: list[object] = ["unbounded" if n == 0 else _JOINED[letter] for n in shape]
+    return Bounds(tuple(shape), ends if any(shape) else "unbounded")
 
 
 def _klein_bottle(width: int, height: int, shifts: Sequence[int], twists: Sequence[bool]) -> Bounds:

@@ -31,7 +31,7 @@ def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Mo
     """Make the model that the table [automaton] of a case describes."""
     pattern = pattern_of(settings.init, directory)
     rule, bounds = _rule(settings, pattern, grid)
-    shape = grid.shape or (bounds.shape if bounds else None)
+    shape = grid.shape or (None if bounds is None else _shape(bounds, settings.init, pattern))
     init = _placed(settings.init, pattern, bounds) if grid.shape is None else settings.init
     if grid.boundary == UNBOUNDED and pattern is not None and grid.shape is None:
         shape, init = pattern.cells.shape, _on_plane(settings.init, pattern)
@@ -39,7 +39,7 @@ def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Mo
         shape = shape_of(settings.init)
     if shape is None:
         raise CaseError("an automaton needs the number of cells along each axis", key="grid.shape", remedy="[512, 512]")
-    ends = bounds.boundary if bounds and bounds.shape == shape else None
+    ends = bounds.boundary if bounds and bounds.fit(shape) else None
     return automaton(
         rule,
         shape,
@@ -55,6 +55,14 @@ def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Mo
         skip_quiet=settings.skip_quiet,
         colours=settings.colours,
     )
+
+
+def _shape(bounds: Bounds, init: object, pattern: Pattern | None) -> tuple[int, ...] | None:
+    """Return the cells along each axis: along unbounded ones those of the first cells, if they have a shape."""
+    first = shape_of(init) if pattern is None else pattern.cells.shape
+    if 0 not in bounds.shape or first is None or len(first) != len(bounds.shape):
+        return bounds.shape if 0 not in bounds.shape else None
+    return tuple(n or m for n, m in zip(bounds.shape, first, strict=True))
 
 
 def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettings) -> tuple[str, Bounds | None]:
@@ -76,7 +84,7 @@ def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettin
 def _check_width(rule: str, bounds: Bounds, key: str) -> None:
     """Raise CaseError if Golly would use a wider grid than a suffix says."""
     large = parse_larger_than_life(rule)
-    if large is not None and min(bounds.shape) < (least := least_width(large)):
+    if large is not None and min(filter(None, bounds.shape), default=1 << 30) < (least := least_width(large)):
         raise CaseError(
             f"a bounded grid of {bounds.shape[1]} x {bounds.shape[0]} cells, which Golly widens to at least {least} "
             f"along each axis for {large}",

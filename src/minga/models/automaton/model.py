@@ -30,7 +30,7 @@ from minga.models.automaton.initial import Initial, initial_values
 from minga.models.automaton.observe import chosen_names, observe_states
 from minga.models.automaton.observe import observe as record_observation
 from minga.models.automaton.observers import Observers, parse_observers
-from minga.models.automaton.plane import UNBOUNDED, check_plane, first_cells, on_plane, on_window, plane_attributes
+from minga.models.automaton.plane import axes_in, check_plane, ends_of_plane, first_cells, on_plane, on_window
 from minga.models.automaton.quiet import enable_quiet_skipping
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
@@ -83,7 +83,8 @@ def automaton(
         "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see the page on cases. The
         default is "periodic"; with the default, and with "fixed" at 0, the run reports when live cells reach the edge.
         "twisted" is a cross-surface, ["twisted", "periodic"] a Klein bottle, "sphere" a sphere, as in Golly.
-        "unbounded": the plane goes on in all directions, and `shape` is only that of the first cells.
+        "unbounded": the plane goes on in all directions, and `shape` is only that of the first cells; with an entry for
+        each axis, such as ["fixed", "unbounded"], along those axes only.
     parameters
         Values of the rule's keyword parameters that differ from their defaults.
     seed
@@ -112,13 +113,14 @@ def automaton(
     CaseError
         If an argument is invalid; its key is the one that a case has for this argument.
     """
-    unbounded = isinstance(boundary, str) and boundary == UNBOUNDED
-    shape = shape_of(init) if shape is None and unbounded else shape
+    if shape is None and ends_of_plane(boundary, axes_in(boundary)) is not None:
+        shape = shape_of(init)
     _check_arguments(rule, shape, seed)
     assert shape is not None  # or it was refused
     base = Path(directory)
     chosen = with_update(find_rule(rule, len(shape), base) if isinstance(rule, str) else rule, update)
-    init, first = first_cells(init, tuple(shape)) if unbounded else (init, None)
+    ends = ends_of_plane(boundary, len(shape))
+    init, first = (init, None) if ends is None else first_cells(init, tuple(shape), ends)
     make = partial(
         _on_grid,
         rule,
@@ -133,7 +135,7 @@ def automaton(
         observers=parse_observers(observe, base),
         skip_quiet=skip_quiet,
     )
-    return make(boundary) if first is None else on_plane(make, chosen, first)
+    return make(boundary) if first is None or ends is None else on_plane(make, chosen, first, ends)
 
 
 def _on_grid(
@@ -172,7 +174,6 @@ def _on_grid(
         watched = watched_ends(chosen, grid, ends, init, step, joined=boundary is None)
     else:
         observers = check_plane(chosen, step, observers)
-        about = plane_attributes(about, window)
     first, earlier = (_first(cells, chosen, shape, base, seed, placed) for cells in (init, before))
     enough = {} if window is None else {"enough": 0}  # choices of "auto" are the same on all windows
 

@@ -1,5 +1,8 @@
 """Automata on an unbounded plane, `boundary = "unbounded"`: windows of it, and rules that can have them.
 
+A plane may have ends along some axes, such as a strip, `boundary = ["fixed", "unbounded"]`, or a tube, `["periodic",
+"unbounded"]`: its window has all cells along these, and is replaced by longer ones along the others.
+
 The first of the first cells is cell (0, 0) of the plane, unless the pattern has a position `at` on it. The centre of
 cell i has the coordinate i + 1/2 on any window.
 """
@@ -24,7 +27,7 @@ from minga.lang.rule import Rule
 from minga.lang.types import is_float
 from minga.lang.updates import Coloured
 from minga.models.automaton.edges import stays_dead
-from minga.models.automaton.golly import CORNER, NOTE
+from minga.models.automaton.golly import CORNER, NOTE, PATTERN
 from minga.models.automaton.initial import Array, Initial
 from minga.models.automaton.observers import KEY as OBSERVE
 from minga.models.automaton.observers import Observers
@@ -32,9 +35,11 @@ from minga.space.bit_words import WORD
 from minga.space.box import Box, Point
 from minga.space.field import SEED
 
-__all__ = ["UNBOUNDED", "check_plane", "first_cells", "on_plane", "on_window", "plane_attributes"]
+__all__ = ["UNBOUNDED", "axes_in", "check_plane", "ends_of_plane", "first_cells", "on_plane", "on_window"]
 
 UNBOUNDED: Final = "unbounded"
+Ends = tuple[str, ...]
+"""The ends of a plane along each axis: "unbounded", "fixed" or "periodic"."""
 KEY: Final = "grid.boundary"
 GRANULE: Final = 16
 """Cells at whose multiples windows begin and end along the axes before the last one, where words decide."""
@@ -49,8 +54,34 @@ FARTHEST: Final = 1 << 48
 _OBSERVED: Final = ("population", "sum", "residual", "changed", "bounding_box")
 
 
-def first_cells(init: object, shape: tuple[int, ...]) -> tuple[object, Box]:
-    """Return the initial cells without the position of their pattern on the plane, and the box on which they lie."""
+def axes_in(boundary: object) -> int:
+    """Return the number of axes that an entry of a case for the boundary names; 1 if it is for all of them."""
+    return len(boundary) if isinstance(boundary, Sequence) and not isinstance(boundary, str) else 1
+
+
+def ends_of_plane(boundary: object, ndim: int) -> Ends | None:
+    """Return the ends of a plane that goes on along some axes; None for grids with ends along all."""
+    if isinstance(boundary, str) and boundary == UNBOUNDED:
+        return (UNBOUNDED,) * ndim
+    if isinstance(boundary, str) or not isinstance(boundary, Sequence) or len(boundary) != ndim:
+        return None
+    if not any(isinstance(entry, str) and entry == UNBOUNDED for entry in boundary):
+        return None
+    for entry in boundary:
+        if entry not in (UNBOUNDED, "fixed", "periodic"):
+            raise CaseError(
+                f"found {entry!r} beside an unbounded axis",
+                key=KEY,
+                remedy='write "fixed" or "periodic" for the axes that are not "unbounded"',
+            )
+    return tuple(boundary)
+
+
+def first_cells(init: object, shape: tuple[int, ...], ends: Ends) -> tuple[object, Box]:
+    """Return the initial cells without the position of their pattern on the plane, and the box on which they lie.
+
+    Along axes with ends, positions remain those in the grid, whose first cell is 0.
+    """
     if len(shape) not in MARGIN or min(shape) < 0:
         raise CaseError(f"found shape {shape}: expected a number of cells for each of 1 to 4 axes", key="grid.shape")
     at = init.get("at") if isinstance(init, Mapping) else None
@@ -66,10 +97,11 @@ def first_cells(init: object, shape: tuple[int, ...]) -> tuple[object, Box]:
             remedy=f"write whole numbers from {-FARTHEST} to {FARTHEST}",
         )
     assert isinstance(init, Mapping)
-    return {**init, "at": [0] * len(shape)}, Box.of(shape).shift(tuple(map(int, at)))
+    there = [(int(n), 0) if end == UNBOUNDED else (0, int(n)) for n, end in zip(at, ends, strict=True)]
+    return {**init, "at": [n for _, n in there]}, Box.of(shape).shift(tuple(n for n, _ in there))
 
 
-def on_plane(make: Callable[..., Model], rule: Rule | BlockRule, first: Box) -> Model:
+def on_plane(make: Callable[..., Model], rule: Rule | BlockRule, first: Box, ends: Ends) -> Model:
     """Return a model on an unbounded plane.
 
     Parameters
@@ -80,19 +112,30 @@ def on_plane(make: Callable[..., Model], rule: Rule | BlockRule, first: Box) -> 
     rule
         The rule, which says how far live cells spread in a step.
     first
-        Box of the first cells.
+        Box of the first cells, with all cells along axes with ends.
+    ends
+        Ends along each axis.
     """
     around = (rule.neighbourhood if isinstance(rule, Rule) else moore(1)).around(first.ndim)
     reach = max([1, *(abs(n) for offset in around for n in offset)])
 
-    def grown(window: Box, **changes: Any) -> Model:
-        model = make("fixed", (window, first.lo), **changes)
-        growth = Growth(
-            window, reach, lambda box: grown(box, init=None, before=None), lambda box: _roomy(box, reach), _aligned
-        )
-        return replace(model, growth=growth)
+    around_window = ["fixed" if end == UNBOUNDED else end for end in ends]
+    axes = tuple(axis for axis, end in enumerate(ends) if end == UNBOUNDED)
 
-    return grown(_roomy(first, reach))
+    def tight(box: Box) -> Box:
+        return _aligned(box, first, axes)
+
+    def roomy(box: Box) -> Box:
+        margin = max(MARGIN[box.ndim] * reach, max(box.shape) // SHARE)
+        return tight(box.grow(margin, margin))
+
+    def grown(window: Box, **changes: Any) -> Model:
+        model = make(around_window, (window, first.lo), **changes)
+        about = _attributes(model.about, window, ends)
+        growth = Growth(window, axes, reach, lambda box: grown(box, init=None, before=None), roomy, tight)
+        return replace(model, growth=growth, about=about)
+
+    return grown(roomy(first))
 
 
 def check_plane(rule: Rule | BlockRule, step: Program, observers: Observers) -> Observers:
@@ -138,12 +181,19 @@ def _applies(step: Program) -> list[Apply]:
     return [operation for operation in step.operations if isinstance(operation, Apply)]
 
 
-def plane_attributes(about: Mapping[str, str], window: Box) -> dict[str, str]:
-    """Return the attributes of files: pattern files name the rule without a bounded grid, and the corner."""
+def _attributes(about: Mapping[str, str], window: Box, ends: Ends) -> dict[str, str]:
+    """Return the attributes of files: pattern files name the rule with the ends of the plane, and the corner.
+
+    Golly's planes have cell 0 in the middle of an axis with ends, and no cells, 0, along one without.
+    """
     found = {key: text for key, text in about.items() if key != NOTE}
-    for key, text in found.items():
-        found[key] = text.split(":P")[0] if key == "pattern_rule" else text
-    return found | {CORNER: ",".join(map(str, window.lo))}
+    lengths = [0 if end == UNBOUNDED else n for n, end in zip(window.shape, ends, strict=True)]
+    corner = [-(n // 2) if n else low for n, low in zip(lengths, window.lo, strict=True)]
+    if PATTERN in found:
+        letter = "T" if "periodic" in ends else "P"
+        suffix = f":{letter}{lengths[1]},{lengths[0]}" if any(lengths) else ""
+        found[PATTERN] = found[PATTERN].split(":P")[0] + suffix
+    return found | {CORNER: ",".join(map(str, corner))}
 
 
 def on_window(cells: Initial, shape: tuple[int, ...], corner: Point, window: Box) -> Initial:
@@ -161,18 +211,14 @@ def on_window(cells: Initial, shape: tuple[int, ...], corner: Point, window: Box
     return values
 
 
-def _roomy(box: Box, reach: int) -> Box:
-    """Return a window around a box of cells, with room for some steps."""
-    margin = max(MARGIN[box.ndim] * reach, max(box.shape) // SHARE)
-    return _aligned(box.grow(margin, margin))
-
-
-def _aligned(box: Box) -> Box:
-    """Return the smallest window that holds a box of cells."""
+def _aligned(box: Box, first: Box, axes: Sequence[int]) -> Box:
+    """Return the smallest window that holds a box of cells; along other axes than `axes` it is that of `first`."""
     units = [*itertools.repeat(GRANULE, box.ndim - 1), WORD]
     lo = tuple(low // unit * unit for low, unit in zip(box.lo, units, strict=True))
     hi = tuple(-(-high // unit) * unit for high, unit in zip(box.hi, units, strict=True))
-    window = Box(lo, tuple(max(low + unit, high) for low, high, unit in zip(lo, hi, units, strict=True)))
+    ends = [(low, max(low + unit, high)) for low, high, unit in zip(lo, hi, units, strict=True)]
+    ends = [pair if axis in axes else (first.lo[axis], first.hi[axis]) for axis, pair in enumerate(ends)]
+    window = Box(tuple(low for low, _ in ends), tuple(high for _, high in ends))
     if window.size > MOST_CELLS:
         raise CaseError(
             f"the pattern spans {' x '.join(map(str, window.shape))} cells of the plane: more than fit into memory",

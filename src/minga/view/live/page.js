@@ -24,7 +24,7 @@ let state = null;
 let failures = 0;
 let timer = 0;
 let shownKey = "";
-let frozen = null; // the stored frame that was chosen with the slider, null for the newest picture
+let frozen = null; // number, step and time of the stored frame that was chosen with the slider, null for the newest picture
 let speeds = []; // [wall seconds of the run, steps done, updates of all cells], to say how fast it is now
 let rates = { step: [], values: [] };
 
@@ -127,6 +127,8 @@ function showAbout() {
 }
 
 // The field -----------------------------------------------------------------------------------------------------------
+const frameOf = (place) => [...state.frames[place], state.times[place]];
+const moment = ([, step, time]) => `step ${whole(step)}${time && `, ${time}`}`;
 function showField() {
   const picture = state.picture, frames = state.frames;
   const names = [...at("fields").options].map((option) => option.value);
@@ -139,10 +141,11 @@ function showField() {
   at("frames").hidden = frames.length < 2;
   at("slider").max = frames.length - 1;
   if (frozen === null) at("slider").value = frames.length - 1;
+  if (frames.length) at("slider").setAttribute("aria-valuetext", moment(frameOf(at("slider").value)));
   at("newest").disabled = frozen === null;
   const query = new URLSearchParams(frozen === null ? { key: picture.key } : { field: picture.field, index: frozen[0] });
   const address = (frozen === null ? "picture?" : "frame?") + query;
-  const words = frozen === null ? `step ${whole(picture.step)}${picture.live ? ", as it is now" : ", stored"}` : `step ${whole(frozen[1])}, stored`;
+  const words = frozen === null ? `step ${whole(picture.step)}${picture.live ? ", as it is now" : ", stored"}` : `${moment(frozen)}, stored`;
   if (address !== shownKey) load(address, words, picture);
 }
 function load(address, words, picture) {
@@ -153,6 +156,7 @@ function load(address, words, picture) {
     const image = at("picture");
     image.src = next.src;
     image.alt = `${picture.field}, ${words}`;
+    image.dataset.field = picture.field;
     image.hidden = false;
     image.style.aspectRatio = String(picture.aspect);
     at("easel").style.width = `min(100%, calc(78vh * ${picture.aspect}))`;
@@ -315,10 +319,12 @@ function show() {
 
 at("slider").addEventListener("input", () => {
   const index = Number(at("slider").value);
-  frozen = index === state.frames.length - 1 ? null : state.frames[index];
+  frozen = index === state.frames.length - 1 ? null : frameOf(index);
   showField();
 });
-at("newest").addEventListener("click", () => { frozen = null; showField(); });
+const newest = () => { frozen = null; showField(); };
+at("newest").addEventListener("click", newest);
+at("frames").addEventListener("keydown", (event) => { if (event.key === "Escape") newest(); });
 at("fields").addEventListener("change", () => { frozen = null; ask(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
 ask();

@@ -4,16 +4,18 @@
 const fresh = at("fresh"), pen = fresh.getContext("2d");
 const SEND = 120, MOST_CELLS = 2000;
 let brush = 1, lastCell = null, cursor = null, sending = 0;
-let wishes = new Map(); // cells that were painted and not sent yet: index to state
+let wishes = new Map(), wishedField = ""; // cells of a field that were painted and not sent yet: index to state
+let sent = Promise.resolve(); // requests are made one after another: of two wishes for a cell the later one counts
 let shownSince = []; // [time, row, column] of strokes that the picture may not show yet
 
-const canPaint = () => state && state.paint && state.picture && frozen === null && state.picture.field in state.paint.states && state.picture.states;
+const canPaint = () => state && state.paint && state.picture && at("picture").dataset.field === state.picture.field && frozen === null && state.picture.field in state.paint.states && state.picture.states;
 const colourOfState = (value) => (state.picture.legend.find(([label]) => Number(label) === value) || [0, "#888888"])[1];
 
 function showPaint() {
   const able = Boolean(canPaint());
   at("paint").hidden = fresh.hidden = !able;
   if (!able) return;
+  if (state.paint.refused) at("painted").textContent = state.paint.refused;
   const [rows, columns] = state.paint.shape, states = state.paint.states[state.picture.field];
   if (fresh.width !== columns || fresh.height !== rows) [fresh.width, fresh.height] = [columns, rows];
   fresh.tabIndex = 0;
@@ -35,8 +37,18 @@ function brushOf(value) {
 }
 function choose(value) {
   brush = value;
-  [...at("brushes").children].forEach((button, k) => button.setAttribute("aria-checked", String(k === value)));
+  [...at("brushes").children].forEach((button, k) => {
+    button.setAttribute("aria-checked", String(k === value));
+    button.tabIndex = k === value ? 0 : -1; // Tab stops once, arrow keys go on
+  });
 }
+at("brushes").addEventListener("keydown", (event) => {
+  const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key], buttons = at("brushes").children;
+  if (!by) return;
+  event.preventDefault();
+  choose((brush + by + buttons.length) % buttons.length);
+  buttons[brush].focus();
+});
 
 // Strokes -------------------------------------------------------------------------------------------------------------
 function cellAt(event) {
@@ -45,7 +57,8 @@ function cellAt(event) {
   return [inside(event.clientY, box.top, box.height, fresh.height), inside(event.clientX, box.left, box.width, fresh.width)];
 }
 function set(row, column) {
-  if (wishes.size >= MOST_CELLS) send();
+  if (wishes.size >= MOST_CELLS || wishedField !== state.picture.field) send();
+  wishedField = state.picture.field;
   wishes.set(row * fresh.width + column, brush);
   shownSince.push([performance.now(), row, column]);
   pen.fillStyle = colourOfState(brush);
@@ -58,14 +71,17 @@ function stroke([row, column]) {
   for (let k = lastCell ? 1 : 0; k <= count; k += 1) set(Math.round(y + ((row - y) * k) / count), Math.round(x + ((column - x) * k) / count));
   lastCell = [row, column];
 }
-async function send() {
+function send() {
   clearTimeout(sending);
   sending = 0;
-  if (!wishes.size || !canPaint()) return;
+  if (!wishes.size) return;
   const cells = [...wishes].map(([index, value]) => [Math.floor(index / fresh.width), index % fresh.width, value]);
+  const body = JSON.stringify({ field: wishedField, cells });
   wishes = new Map();
+  sent = sent.then(() => post(body, cells));
+}
+async function post(body, cells) {
   try {
-    const body = JSON.stringify({ field: state.picture.field, cells });
     const answer = await fetch("paint", { method: "POST", headers: { "Content-Type": "application/json" }, body });
     at("painted").textContent = answer.ok ? `${whole(cells.length)} ${cells.length === 1 ? "cell" : "cells"} sent to the run` : (await answer.text()).trim();
   } catch (error) {
@@ -91,13 +107,14 @@ fresh.addEventListener("keydown", (event) => {
     cursor = cursor.map((n, axis) => Math.min([fresh.height, fresh.width][axis] - 1, Math.max(0, n + moves[event.key][axis])));
     at("painted").textContent = `row ${cursor[0]}, column ${cursor[1]}`;
   } else if (event.key === " ") set(...cursor);
+  else if (event.key === "Escape") return fresh.blur();
   else return;
   event.preventDefault();
   showCursor();
 });
 document.addEventListener("keydown", (event) => {
   const digit = /^[0-9]$/.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey ? Number(event.key) : -1;
-  if (canPaint() && digit >= 0 && digit < at("brushes").childElementCount) choose(digit);
+  if (canPaint() && event.target.tagName !== "SELECT" && digit >= 0 && digit < at("brushes").childElementCount) choose(digit);
 });
 function showCursor() {
   forget();
@@ -113,5 +130,6 @@ function forget() { // strokes that pictures have had time to show
   for (const [, row, column] of shownSince) pen.fillRect(column, row, 1, 1);
 }
 fresh.addEventListener("blur", forget);
-document.addEventListener("picture", () => { if (canPaint()) showCursor(); });
+at("fields").addEventListener("change", () => { send(); lastCell = null; shownSince = []; });
+document.addEventListener("picture", () => { showPaint(); if (canPaint()) showCursor(); });
 document.addEventListener("state", showPaint);

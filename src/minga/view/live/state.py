@@ -13,6 +13,7 @@ from typing import Any
 
 from minga.output.directory import RunDirectory
 from minga.output.edits import Canvas, append_line
+from minga.output.frame_source import time_of
 from minga.output.progress import OVER, is_lost, read_progress
 from minga.output.series import TIMES
 from minga.view.live.picture import Frames, Picture, Pictures
@@ -56,6 +57,7 @@ class RunReader:
             elif look:
                 self._sign(chosen)
             steps = frames.reader.steps if frames else ()
+            shown = chosen_frames(len(steps), _MOST_FRAMES)
             return {
                 "name": self._case().get("name", self.directory.path.name),
                 "run": str(self.directory.path),
@@ -64,7 +66,8 @@ class RunReader:
                 "over": over,
                 "stops": "stop" in self._case(),
                 "fields": names,
-                "frames": [[index, steps[index]] for index in chosen_frames(len(steps), _MOST_FRAMES)],
+                "frames": [[index, steps[index]] for index in shown],
+                "times": [time_of(frames.reader, index) for index in shown] if frames else [],
                 "picture": self._latest(frames, chosen, live=not over) if frames else None,
                 "scene": self._scene_frames(frames, over=over) if frames else 0,
                 "series": _series(_read(self.directory.series)),

@@ -1,4 +1,4 @@
-// Players of movies: a slider over frames, and a button that plays them.
+// Players of movies: a slider over frames, and a button that plays them; Escape stops it.
 document.querySelectorAll(".player").forEach(function (player) {
   const frames = player.querySelectorAll(".sheet figure");
   const slider = player.querySelector("input[type=range]"), button = player.querySelector("button"), step = player.querySelector(".step");
@@ -7,16 +7,22 @@ document.querySelectorAll(".player").forEach(function (player) {
   function show(number) {
     frames.forEach(function (frame, place) { frame.classList.toggle("shown", place === number); });
     slider.value = number;
-    step.textContent = "step " + frames[number].dataset.step;
+    step.textContent = frames[number].querySelector("figcaption").textContent;
+    slider.setAttribute("aria-valuetext", step.textContent);
   }
-  function pause() { clearInterval(timer); timer = 0; button.textContent = "Play"; }
+  function say(word) {
+    button.textContent = word;
+    button.setAttribute("aria-label", button.getAttribute("aria-label").replace(/^\w+/, word));
+  }
+  function pause() { clearInterval(timer); timer = 0; say("Play"); }
   function play() {
     if (+slider.value === frames.length - 1) show(0);
-    button.textContent = "Pause";
+    say("Pause");
     timer = setInterval(function () {
       if (+slider.value === frames.length - 1) pause(); else show(+slider.value + 1);
     }, Math.max(60, Math.min(400, 6000 / frames.length)));
   }
   button.addEventListener("click", function () { if (timer) pause(); else play(); });
   slider.addEventListener("input", function () { pause(); show(+slider.value); });
+  player.addEventListener("keydown", function (event) { if (event.key === "Escape") pause(); });
 });

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.output.frame_source import FrameSource, time_of
 from minga.output.store import FrameReader
 from minga.output.variables import DRAWINGS, Coordinate
 from minga.view.amounts import quantity
@@ -37,10 +38,16 @@ _PROFILE_COLOURS = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--li
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture: the step it shows, and its PNG file as a data URL."""
+    """One picture: the step that it shows, with the time of the model if it has one, and its PNG file as a data URL."""
 
     step: int
+    time: str
     address: str
+
+    @classmethod
+    def of(cls, reader: FrameSource, index: int, file: bytes) -> Frame:
+        """Return the picture of a frame of a run."""
+        return cls(reader.steps[index], time_of(reader, index), _address(file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +136,12 @@ def _figure(reader: FrameReader, name: str, room: int) -> Figure:
     chosen = chosen_frames(len(reader.steps), max(2, most))
     view = field_view(reader, name, chosen)
     attributes = reader.attributes(name)
-    steps = [reader.steps[index] for index in chosen]
     crisp = view.crisp
     if flat:
         rows = np.stack([view.values(index) for index in chosen])
         size = history_size(rows.shape, (_LONGEST, _LONGEST))
         frames: tuple[Frame, ...] = (
-            Frame(steps[-1], _address(png(raster(rows, view.scale, _smallest(rows.shape, size))))),
+            Frame.of(reader, chosen[-1], png(raster(rows, view.scale, _smallest(rows.shape, size)))),
         )
         left_out = len(reader.steps) - len(chosen)
     else:
@@ -183,7 +189,7 @@ def _frames(view: FieldView, chosen: Sequence[int], room: int) -> tuple[Frame, .
     while sum(map(len, files)) > room and len(files) > 2:
         kept = chosen_frames(len(files), len(files) // 2)
         files, chosen = [files[place] for place in kept], [chosen[place] for place in kept]
-    return tuple(Frame(view.reader.steps[index], _address(file)) for index, file in zip(chosen, files, strict=True))
+    return tuple(Frame.of(view.reader, index, file) for index, file in zip(chosen, files, strict=True))
 
 
 def _plain(view: FieldView, index: int) -> Image:

@@ -94,7 +94,9 @@ function turningScene(box, data) {
   function grow(until) {
     if (!data.solid) return;
     put("solid", solidSurface(data.solid, born, colours, until, place), 1);
-    label.textContent = "step " + data.solid.steps[until - 1];
+    const time = data.solid.times[until - 1];
+    label.textContent = "step " + data.solid.steps[until - 1] + (time && ", " + time);
+    slider.setAttribute("aria-valuetext", label.textContent);
   }
   function turn(right, up) {
     around += right;
@@ -124,6 +126,7 @@ function turningScene(box, data) {
   });
   canvas.addEventListener("wheel", function (e) { e.preventDefault(); spinning = false; scale(Math.exp(-e.deltaY * 0.001)); }, { passive: false });
   canvas.addEventListener("keydown", function (e) {
+    if (e.key === "Escape") spinning = false;
     const does = {
       ArrowLeft: [0.1, 0], ArrowRight: [-0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1],
       "+": 1.15, "=": 1.15, "-": 1 / 1.15

@@ -193,12 +193,13 @@ def _check_outputs(request: SurveyRequest, source: Source, found: SurveyCase) ->
         )
     if request.gain not in GAINS:
         raise CaseError(f"there is no gain {request.gain!r}", key="--gain", remedy=f"choose one of {', '.join(GAINS)}")
-    check_output(out, "--out", (".sgy", ".segy"), force=request.force)
+    force = request.force or request.check  # a check writes nothing
+    check_output(out, "--out", (".sgy", ".segy"), force=force)
     for path in request.also:
-        _check_also(path, found, request.force)
+        _check_also(path, found, force)
     pictures = [request.picture(source, name) for name in _PICTURES] if request.pictures else []
     for path in pictures:
-        check_output(path, "--pictures", force=request.force)
+        check_output(path, "--pictures", force=force)
     check_disk(found, out)
 
 
