@@ -3,38 +3,40 @@
 python -m benchmarks.cell.growth                    this version alone
 python -m benchmarks.cell.growth --older DIRECTORY  beside the sources in DIRECTORY, one run after the other
 python -m benchmarks.cell.growth --side 24          24 x 24 x 24 cells; 48 by default, which takes some ten minutes
+python -m benchmarks.cell.growth --axes 2 --side 400   a square
 python -m benchmarks.cell.growth --end "1 s"        to a time, in place of the anode
 
-A pass is bound by memory: it reads and writes each array of its kernels at least once. `bytes` counts these for
-solution on three axes and two ions, from the kernels' arguments; at the rate of a plain copy on this machine that is
-`bound`.
+A pass is bound by memory: it reads and writes each array of its kernels at least once. `bytes` counts these for two
+ions, from the kernels' arguments; at the rate of a plain copy on this machine that is `bound`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-PASS: Final = 3 * (7 + 13) + 16 + 8 + 2 * 33 + 25
-"""Numbers of 8 bytes a cell in a pass, without its iterations.
 
-They are coefficients of faces (7 an axis), currents (13 an axis), the residual (16), the right-hand side of the second
-system (8), the beginning and the end of each ion's system (33), and secants (25).
-"""
-CYCLE: Final = 35 + 19
-"""The same of an iteration for the potential: three sweeps, a residual and the way back, 8/7 for coarse grids (35), and
-the vectors of conjugate gradients (19)."""
-ITERATION: Final = 2 * 8 + 14
-"""The same of an iteration for an ion: two products with the matrix, and the vectors of BiCGStab."""
+def numbers_of(axes: int) -> tuple[int, int, float]:
+    """Return the numbers of 8 bytes a cell in a pass without iterations, and in one for an ion and for the potential.
+
+    A pass has coefficients of faces (7 an axis), currents (13 an axis), the residual, the right-hand side of the second
+    system, the beginning and the end of both ions' systems, and secants (25). An iteration for the potential has a
+    first sweep, three others and a residual, on all grids, and the vectors of conjugate gradients; one for an ion has
+    two products with the matrix, and the vectors of BiCGStab.
+    """
+    a_pass = 20 * axes + (7 + 3 * axes) + (2 + 2 * axes) + 2 * (15 + 6 * axes) + 25
+    cycle = (3 + 4 * (4 + axes)) * 2**axes / (2**axes - 1) + 16 + axes
+    return a_pass, 2 * (2 + 2 * axes) + 14, cycle
 
 
 def main(arguments: list[str]) -> int:
@@ -42,13 +44,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Measure the growth of a deposit.")
     parser.add_argument("--older", type=Path, help="sources of an older version")
     parser.add_argument("--side", type=int, default=48, help="cells along each axis")
+    parser.add_argument("--axes", type=int, default=3, choices=(2, 3), help="a square, or a cube")
     parser.add_argument("--end", default="20 s", help="end of the run, if the anode is not reached before")
     asked = parser.parse_args(arguments)
     rate = copy_rate()
     found = {}
     for name, root in (("now", Path(__file__).parents[2]), ("older", asked.older)):
         if root is not None:
-            found[name] = measure(root, asked.side, asked.end, rate)
+            found[name] = measure(root, [asked.side] * asked.axes, asked.end, rate)
             sys.stdout.write(json.dumps({"version": name, **found[name]}) + "\n")
             sys.stdout.flush()
     if "older" in found:
@@ -58,14 +61,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def measure(root: Path, side: int, end: str, rate: float) -> dict[str, Any]:
-    """Run the example `growth` on a cube of 1 mm with the sources in a folder, on one rank and one thread."""
+def measure(root: Path, shape: list[int], end: str, rate: float) -> dict[str, Any]:
+    """Run the example `growth` on a square or cube of 1 mm with the sources in a folder, on one rank and thread."""
     with tempfile.TemporaryDirectory() as folder:
         settings = [
-            f"grid.shape={[side] * 3}", "electrodeposition.width=1 mm", "electrodeposition.gap=1 mm",
-            "electrodeposition.growth.porosity=0.998", f"electrodeposition.time.end={end}",
+            f"grid.shape={shape}", "electrodeposition.width=1 mm", f"electrodeposition.time.end={end}",
             f"electrodeposition.time.every={end}",
         ]  # fmt: skip
+        if len(shape) == 3:
+            settings += ["electrodeposition.gap=1 mm", "electrodeposition.growth.porosity=0.998"]
         words = [sys.executable, "-m", "minga", "run", "growth", "-n", "1", "--threads", "1", "--json"]
         words += ["--out", f"{folder}/run", *(part for setting in settings for part in ("--set", setting))]
         before = time.perf_counter()
@@ -76,10 +80,11 @@ def measure(root: Path, side: int, end: str, rate: float) -> dict[str, Any]:
     result = json.loads(done.stdout)
     seen = result["observables"]
     attempts = seen["steps_taken"] + seen["steps_rejected"]
-    numbers = seen["passes"] * PASS + seen["potential_iterations"] * CYCLE + seen["species_iterations"] * ITERATION
-    moved = 8.0 * side**3 * numbers
+    a_pass, iteration, cycle = numbers_of(len(shape))
+    numbers = seen["passes"] * a_pass + seen["potential_iterations"] * cycle + seen["species_iterations"] * iteration
+    moved = 8.0 * math.prod(shape) * numbers
     return {
-        "cells": side**3, "seconds": round(result["seconds"], 2), "wall": round(wall, 2), "time": seen["time"],
+        "cells": math.prod(shape), "seconds": round(result["seconds"], 2), "wall": round(wall, 2), "time": seen["time"],
         "deposited": seen["deposit_cells"], "attempts": attempts, "passes": seen["passes"] / attempts,
         "potential": seen["potential_iterations"] / attempts, "species": seen["species_iterations"] / attempts,
         "bytes": moved, "bound": round(moved / rate, 2), "times bound": round(result["seconds"] * rate / moved, 2),

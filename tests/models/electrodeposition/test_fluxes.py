@@ -155,3 +155,14 @@ def test_the_edge_of_a_layer_obeys_kinetics_and_the_half_cell(rate: float, rho: 
     steps = np.gradient(flux, driving)
     inner = known & (np.abs(steps) > 1e-9)
     assert np.allclose(slope[inner][1:-1], -steps[inner][1:-1], rtol=0.1, atol=1e-6)
+
+
+def test_the_mean_without_a_logarithm_lies_closely_above_the_logarithmic_one() -> None:
+    ratio = np.concatenate([1.0 + np.geomspace(1e-3, 1.0, 50), np.geomspace(2.0, 1e4, 50)])
+    exact = (ratio - 1.0) / np.log(ratio)
+    for low, high in ((np.ones_like(ratio), ratio), (ratio, np.ones_like(ratio))):
+        excess = values(neutral.near_mean, low, high) / exact - 1.0
+        assert excess.min() > -1e-12
+        assert excess[ratio <= 3.0].max() < 5e-4
+        assert excess[ratio <= 100.0].max() < 0.0932
+    assert values(neutral.near_mean, np.zeros(1), np.full(1, 3.0))[0] == pytest.approx(0.5)

@@ -19,7 +19,7 @@ from minga.models.electrodeposition.electrodes import ElectrodeFlux, Wall, excha
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
-from minga.models.electrodeposition.neutral import fitted, mean_flux
+from minga.models.electrodeposition.neutral import fitted, mean_flux, near_mean
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR, Electrode, Flux, Problem
 from minga.solve.laplacian import step
 
@@ -192,7 +192,8 @@ def species_flux(
     drive
         Registers of the anode's potential and the balancing fluxes.
     solved
-        The coefficients `up`, `down` and `gain`, if they are already known.
+        The coefficients `up`, `down` and `gain`, if they are already known. The slope then only serves corrections of
+        the potential; where a deposit grows, it is that of a mean without a logarithm.
     """
     species = problem.species[number]
     ndim = problem.grid.ndim
@@ -215,7 +216,9 @@ def species_flux(
     falling, rising = bernoulli_pair(w)
     low, high = concentrations[number][down], concentrations[number][here]
     between = flux_slope(w, low, high)
-    if species.charge and not resolves_charge(problem):
+    if species.charge and not resolves_charge(problem) and solved is not None and problem.growth is not None:
+        between = near_mean(low, high)
+    elif species.charge and not resolves_charge(problem):
         moved = (1.0, 1.0) if velocity is None else bernoulli_pair(as_node(-velocity * face.distance / diffusivity))
         of_low, of_high, mean = mean_flux(charge * share * face.difference, moved, low, high)
         part = fitted(_widths(problem, face, concentrations))

@@ -34,7 +34,7 @@ WILD: Final = 1e6
 """Correction of the potential, in RT/F, from which on it is rejected as meaningless."""
 CURRENT: Final = 1e-7
 """Fraction of a given current that may be missing."""
-ROUGH: Final = 1e-8
+ROUGH: Final = 1e-5
 """Tolerance of the concentrations' systems before the last pass, where passes are economical: their residual is charge,
 which the next pass corrects."""
 NEVER: Final = 1e30
@@ -181,7 +181,7 @@ class Iteration:
         if self.economical:
             self._extrapolate(program)
             last = (self.change <= self.tolerance) & (self.passes > 0) & (self.missing <= 1.0)
-            rough = max(self.transport.tolerance, min(ROUGH, 1e-3 * self.tolerance))
+            rough = max(self.transport.tolerance, min(ROUGH, 1e-2 * self.tolerance))
             program.let(self.transport.exactness, where(last, self.transport.tolerance, rough))
         self.transport.set_faces(program, phi.next, then)
         self.transport.solve(program)

@@ -26,7 +26,7 @@ from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node, where
 from minga.lang.math import exp, log
 
-__all__ = ["Edge", "fitted", "kinetic_edge", "limited_exponential", "mean_flux", "reversible_edge"]
+__all__ = ["Edge", "fitted", "kinetic_edge", "limited_exponential", "mean_flux", "near_mean", "reversible_edge"]
 
 Number = Node | float
 
@@ -96,6 +96,16 @@ def mean_flux(drop: Node, diffusion: tuple[Number, Number], low: Node, high: Nod
     up, down = diffusion[0] - drop * of_low, diffusion[1] + drop * of_high
     raised = by_product * mg.max(mg.max(-(up * below), -(down * above)), 0.0)
     return mg.max(up + raised * above, 0.0), mg.max(down + raised * below, 0.0), of_low * below + of_high * above
+
+
+def near_mean(low: Node, high: Node) -> Node:
+    """Return an estimate of the logarithmic mean that needs no logarithm, an upper bound (Carlson, 1972).
+
+    It is two thirds of the geometric and a third of the arithmetic mean: 0.05 % too large where one concentration is
+    three times the other, 9 % for a hundred times.
+    """
+    below, above = mg.max(low, TINY), mg.max(high, TINY)
+    return (2.0 / 3.0) * mg.sqrt(below * above) + (1.0 / 6.0) * (below + above)
 
 
 @dataclass(frozen=True, slots=True)
