@@ -174,7 +174,10 @@ class ReceiverSettings(BaseModel):
         | None,
         Field(description="number of receivers on a line, or on a grid along y and x: count = [10, 20]"),
     ] = None
-    every: Annotated[int, Field(ge=1, description="steps from one sample to the next")] = 1
+    every: Annotated[
+        Annotated[int, Field(ge=1)] | Duration,
+        Field(description='from one sample to the next: steps, every = 2, or a time, every = "2 ms"'),
+    ] = 1
 
 
 FaceName = Literal["sponge", "random", "cpml", "free", "release", "rigid", "periodic"]
