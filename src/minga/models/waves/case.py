@@ -63,7 +63,7 @@ def make(
     settings: FletcherSettings,
     grid: GridSettings,
     directory: Path,
-    times: Mapping[str, float | str],
+    times: Mapping[str, float | str] | None = None,
     *,
     sample: bool = False,
 ) -> Model:
@@ -82,10 +82,10 @@ def make(
     found.medium.check(found.shape)
     faces = faces_of(boundary, len(found.shape))
     extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
-    attenuation = attenuation_of(settings)
+    attenuation = attenuation_of(settings.attenuation)
     limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
-    times = times_of(times, settings.receivers, "fletcher")
-    dt = auto_step(limit, times) if settings.dt == "auto" else settings.dt
+    intervals = times_of(times or {}, settings.receivers, "fletcher")
+    dt = auto_step(limit, intervals) if settings.dt == "auto" else settings.dt
     sources: list[Source] = []
     domain = domain_of(found.shape, found.spacing, faces)
     for number, source in enumerate(settings.sources):
@@ -122,7 +122,7 @@ def make(
     )
     orders, has_density = (settings.order, settings.time_order), found.medium.has_density
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
-    notes = tuple(notes_of(extremes, limit, found.spacing, dt, sources, divided(settings.dt, times)))
+    notes = tuple(notes_of(extremes, limit, found.spacing, dt, sources, divided(settings.dt, intervals)))
     return replace(
         model,
         warnings=(*model.warnings, *warnings_of(notes)),

@@ -205,11 +205,12 @@ class BoundarySettings(BaseModel):
 
 
 class AttenuationSettings(BaseModel):
-    """Table [fletcher.attenuation]: nearly constant Q, see `minga.models.waves.attenuation`."""
+    """Table [fletcher.attenuation] or [elastic.attenuation]: nearly constant Q (`minga.models.waves.attenuation`)."""
 
     model_config = _STRICT
 
-    q: Annotated[Positive, Field(description="quality factor of all waves: q = 50")]
+    q: Annotated[Positive, Field(description="quality factor of all waves, or with qs of P waves: q = 50")]
+    qs: Annotated[Positive | None, Field(description="quality factor of S waves, of elastic waves only")] = None
     band: Annotated[
         tuple[Positive, Positive], Field(description="frequencies between which q is nearly constant, Hz: [5, 50]")
     ] = (5.0, 50.0)

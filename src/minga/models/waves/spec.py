@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["SPEC"]
 
 
-def make(settings: FletcherSettings, grid: GridSettings, directory: Path, times: Mapping[str, float | str]) -> Model:
+def make(
+    settings: FletcherSettings, grid: GridSettings, directory: Path, times: Mapping[str, float | str] | None = None
+) -> Model:
     """Make the model that the table [fletcher] of a case describes."""
     from minga.models.waves import case
 
@@ -24,7 +26,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, times:
 
 
 def make_to_plan(
-    settings: FletcherSettings, grid: GridSettings, directory: Path, times: Mapping[str, float | str]
+    settings: FletcherSettings, grid: GridSettings, directory: Path, times: Mapping[str, float | str] | None = None
 ) -> Model:
     """Make a model for planning, from a sample of a large medium."""
     from minga.models.waves import case

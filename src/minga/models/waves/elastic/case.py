@@ -11,13 +11,13 @@ from typing import Any
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.models.waves.attenuation import Attenuation
 from minga.models.waves.auto_step import auto_step, divided, sample_steps, times_of
 from minga.models.waves.boundary import Boundary, domain_of, faces_of
 from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
-from minga.models.waves.case_medium import cells_of, check_inside, files_of, spacing_of
+from minga.models.waves.case_medium import attenuation_of, cells_of, check_inside, files_of, spacing_of
 from minga.models.waves.domain import Domain, axes_of
-from minga.models.waves.elastic.layout import components
-from minga.models.waves.elastic.medium import ENTRIES, Coefficients, ElasticMedium, Speeds, speeds_of
+from minga.models.waves.elastic.medium import ENTRIES, ElasticMedium, Speeds, coefficients_of, speeds_of
 from minga.models.waves.elastic.model import elastic
 from minga.models.waves.elastic.settings import ElasticSettings, ElasticSourceSettings
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, Force, Moment
@@ -37,7 +37,7 @@ def make(
     settings: ElasticSettings,
     grid: GridSettings,
     directory: Path,
-    times: Mapping[str, float | str],
+    times: Mapping[str, float | str] | None = None,
     *,
     sample: bool = False,
 ) -> Model:
@@ -51,7 +51,7 @@ def make(
             "the boundary of waves is set in [elastic]", key="grid.boundary", remedy='write boundary = "sponge" there'
         )
     with keys_of("elastic"):
-        return _made(settings, grid, directory, times, sample)
+        return _made(settings, grid, directory, times or {}, sample)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +65,7 @@ class Inspected:
     domain: Domain
     speeds: Speeds
     limit: float
+    attenuation: Attenuation | None
 
 
 def inspected(
@@ -80,9 +81,10 @@ def inspected(
     medium = ElasticMedium(**{name: _entry(settings, name, volumes, keys) for name in ENTRIES})
     boundary = boundary_of(settings.boundary)
     domain = domain_of(cells, spacing, faces_of(boundary, len(cells)))
-    speeds = speeds_of(medium, cells, sample=sample)
-    limit = step_limit(Coefficients(medium, domain, components(domain.axes)), settings.order, sample=sample)
-    return Inspected(medium, cells, spacing, boundary, domain, speeds, limit)
+    attenuation = attenuation_of(settings.attenuation)
+    speeds = speeds_of(medium, cells, sample=sample, attenuation=attenuation)
+    limit = step_limit(coefficients_of(medium, domain, attenuation), settings.order, sample=sample)
+    return Inspected(medium, cells, spacing, boundary, domain, speeds, limit, attenuation)
 
 
 def _made(
@@ -109,6 +111,7 @@ def _made(
     model = elastic(
         cells, spacing, dt=dt, medium=found.medium, order=settings.order, boundary=found.boundary, sources=sources,
         receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
+        attenuation=found.attenuation,
     )  # fmt: skip
     notes = tuple(notes_before(speeds, limit, spacing, dt, sources, divided(settings.dt, times)))
     return replace(
