@@ -25,6 +25,8 @@ _PLAIN: Final = "plain"
 """Mark of parameters without annotation, whose values are passed on unchanged."""
 TABLES: Final = ("run", "stop", "checkpoint", "output")
 """Tables of a case for which a Python file may give defaults, as dicts of these names."""
+_TIMES: Final = (("run", "until"), ("output", "every"), ("output", "observe"), ("checkpoint", "every"))
+"""Entries of a case that are numbers of steps or times."""
 
 
 def read_settings(name: str, table: Mapping[str, Any]) -> Any:
@@ -88,7 +90,14 @@ def load_model(
                 remedy=f"leave it out; [{name}] has the settings of the model",
             )
     make = (spec.make_to_plan or spec.make) if planning else spec.make
-    return make(read_settings(name, tables[name]), grid, directory)
+    more = {"times": _times(tables)} if spec.times else {}
+    return make(read_settings(name, tables[name]), grid, directory, **more)
+
+
+def _times(tables: Mapping[str, Any]) -> dict[str, float | str]:
+    """Return the intervals and the end of a run that its case gives as times of the model, by their keys."""
+    given = {f"{table}.{key}": tables.get(table, {}).get(key) for table, key in _TIMES}
+    return {key: value for key, value in given.items() if isinstance(value, float | str) and value != "off"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from minga.plugins import load
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from minga.case.settings import GridSettings
     from minga.engine.model import Model
 
 __all__ = ["GROUP", "Make", "ModelSpec", "model_spec"]
@@ -20,8 +19,8 @@ __all__ = ["GROUP", "Make", "ModelSpec", "model_spec"]
 GROUP = "minga.models"
 """Entry-point group of models: cases may name these entry points as their model, and each one is a ModelSpec."""
 
-Make = Callable[[Any, "GridSettings", Path], "Model"]
-"""A function that makes the Model from the checked settings, the table [grid] and the directory of the case."""
+Make = Callable[..., "Model"]
+"""A function that makes the Model from the settings, the table [grid] and the directory of a case: see `ModelSpec`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,10 @@ class ModelSpec:
         ``new_case(rule, directory)`` returns the text of a case to start from, as ``minga new FILE.toml --rule RULE``
         writes it; ``rule`` is None for the default rule, and ``my_case.toml`` stands for the name of the file. It
         raises CaseError with the key ``--rule`` if there is no such rule. By default, no case can be written this way.
+    times
+        True if `make` and `make_to_plan` have a keyword argument `times`: the intervals and the end of the run that the
+        case gives as times of the model, numbers or texts with a unit, by their keys. A model that chooses its time
+        step can choose one that divides them.
     """
 
     settings: type[BaseModel]
@@ -67,6 +70,7 @@ class ModelSpec:
     description: str = ""
     grid: tuple[str, ...] = ("shape",)
     new_case: Callable[[str | None, Path], str] | None = None
+    times: bool = False
 
 
 def model_spec(name: str) -> ModelSpec:

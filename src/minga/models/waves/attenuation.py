@@ -48,7 +48,8 @@ class Attenuation:
     Parameters
     ----------
     q
-        Quality factor: a number, an array of the shape of the model, or a function of a Box.
+        Quality factor, of elastic waves that of P waves: a number, an array of the shape of the model, or a function of
+        a Box.
     band
         Lowest and highest frequency, Hz, between which Q is nearly constant.
     reference
@@ -57,12 +58,15 @@ class Attenuation:
     frequencies
         Frequencies of the mechanisms, Hz; None: two near the ends of the band, which keep a Q of 50 within 4 % in a
         band of a decade.
+    qs
+        Quality factor of the S waves of elastic waves; None: that of P waves. Other waves have none.
     """
 
     q: Quantity
     band: tuple[float, float] = (5.0, 50.0)
     reference: float | None = None
     frequencies: Sequence[float] | None = None
+    qs: Quantity | None = None
 
     def __post_init__(self) -> None:
         low, high = self.band
@@ -87,10 +91,21 @@ class Attenuation:
         return math.sqrt(low * high) if self.reference is None else float(self.reference)
 
     @property
+    def shear(self) -> Quantity:
+        """Quality factor of S waves."""
+        return self.q if self.qs is None else self.qs
+
+    @property
     def said(self) -> dict[str, object]:
         """Its parameters, for the description of a model; a Q that varies is named so."""
-        q: object = "varies" if callable(self.q) or np.ndim(self.q) else float(self.q)
-        return {"q": q, "band": list(self.band), "reference": self.at, "frequencies": list(self.mechanisms)}
+        qs = {} if self.qs is None else {"qs": _in_words(self.qs)}
+        return {
+            "q": _in_words(self.q),
+            **qs,
+            "band": list(self.band),
+            "reference": self.at,
+            "frequencies": list(self.mechanisms),
+        }
 
     def checked(self, q: Floats) -> Floats:
         """Return values of Q; raise CaseError if one of them is not positive.
@@ -230,6 +245,11 @@ class Attenuation:
         return tuple(math.pi * f * dt for f in self.mechanisms)
 
 
+def _in_words(q: Quantity) -> object:
+    """Return a quality factor, or that it varies."""
+    return "varies" if callable(q) or np.ndim(q) else float(q)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxation:
     """Attenuation of a model on its grid.
@@ -311,6 +331,12 @@ class Relaxation:
 
 def relaxation_of(attenuation: Attenuation, domain: Domain) -> Relaxation:
     """Return the attenuation of a model on its grid; raise CaseError for invalid values of Q."""
+    if attenuation.qs is not None:
+        raise CaseError(
+            "qs is the Q of S waves, which these waves do not have",
+            key="fletcher.attenuation.qs",
+            remedy="leave it out",
+        )
     sampler = Sampler(attenuation, domain.shape, domain.low)
     given = attenuation.q
     if not callable(given) and np.shape(given) not in ((), domain.shape):

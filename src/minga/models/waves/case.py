@@ -13,6 +13,7 @@ import numpy as np
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
+from minga.models.waves.auto_step import auto_step, divided, sample_steps, times_of
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -31,7 +32,7 @@ from minga.models.waves.case_medium import FoundMedium, attenuation_of, find_med
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
-from minga.models.waves.preflight import dispersion_of, notes_of, step_for, warnings_of
+from minga.models.waves.preflight import dispersion_of, notes_of, warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import (
     BOUNDARY_FORM,
@@ -58,9 +59,17 @@ _FACES: Final[Mapping[str, Callable[[], Face]]] = {
 Point = tuple[float, ...]
 
 
-def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
+def make(
+    settings: FletcherSettings,
+    grid: GridSettings,
+    directory: Path,
+    times: Mapping[str, float | str] | None = None,
+    *,
+    sample: bool = False,
+) -> Model:
     """Make the model that the table [fletcher] of a case describes.
 
+    `times` are those that the time step divides, if it is "auto", by their keys in the case.
     With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
     """
     if grid.boundary is not None:
@@ -73,9 +82,10 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     found.medium.check(found.shape)
     faces = faces_of(boundary, len(found.shape))
     extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
-    attenuation = attenuation_of(settings)
+    attenuation = attenuation_of(settings.attenuation)
     limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
-    dt = step_for(limit) if settings.dt == "auto" else settings.dt
+    intervals = times_of(times or {}, settings.receivers, "fletcher")
+    dt = auto_step(limit, intervals) if settings.dt == "auto" else settings.dt
     sources: list[Source] = []
     domain = domain_of(found.shape, found.spacing, faces)
     for number, source in enumerate(settings.sources):
@@ -84,7 +94,13 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
             # This raises for a source on a free surface.
             plane_box(made, domain) if isinstance(made, PlaneSource) else made.placed(domain)
             sources.append(made)
-    receivers = None if settings.receivers is None else receivers_of(settings.receivers, found.axes)
+    receivers = (
+        None
+        if settings.receivers is None
+        else receivers_of(
+            settings.receivers, found.axes, sample_steps(settings.receivers.every, dt, "fletcher.receivers.every")
+        )
+    )
     if receivers is not None:
         found.check_inside(receivers.positions, "fletcher.receivers", "a receiver")
     model = fletcher(
@@ -106,7 +122,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     )
     orders, has_density = (settings.order, settings.time_order), found.medium.has_density
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
-    notes = tuple(notes_of(extremes, limit, found.spacing, dt, sources))
+    notes = tuple(notes_of(extremes, limit, found.spacing, dt, sources, divided(settings.dt, intervals)))
     return replace(
         model,
         warnings=(*model.warnings, *warnings_of(notes)),
@@ -240,8 +256,8 @@ def wavelet_of(settings: WaveletSettings, dt: float, directory: Path, key: str) 
     return Wavelet(resampled(samples, step, dt) * settings.scale, spectrum_peak(samples, step))
 
 
-def receivers_of(settings: ReceiverSettings, axes: str, key: str = "fletcher.receivers") -> Receivers:
-    """Return receivers at points, on a line or on a grid."""
+def receivers_of(settings: ReceiverSettings, axes: str, every: int, key: str = "fletcher.receivers") -> Receivers:
+    """Return receivers at points, on a line or on a grid, with `every` steps between samples."""
     line = (settings.first, settings.last, settings.count)
     if (settings.positions is None) == all(entry is None for entry in line):
         raise CaseError(
@@ -250,11 +266,11 @@ def receivers_of(settings: ReceiverSettings, axes: str, key: str = "fletcher.rec
             remedy=f"write first, last and count, or positions, each of them [{', '.join(axes)}] in metres",
         )
     if settings.positions is not None:
-        return Receivers(settings.positions, settings.every)
+        return Receivers(settings.positions, every)
     if settings.first is None or settings.last is None or settings.count is None:
         missing = [name for name, entry in zip(("first", "last", "count"), line) if entry is None]
         raise CaseError(f"{' and '.join(missing)} missing: a line has first, last and count", key=key)
-    return Receivers([*_points(settings.first, settings.last, settings.count, axes, key)], settings.every)
+    return Receivers([*_points(settings.first, settings.last, settings.count, axes, key)], every)
 
 
 def _points(first: Point, last: Point, count: int | tuple[int, ...], axes: str, key: str) -> Iterator[Point]:

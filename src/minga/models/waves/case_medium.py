@@ -15,7 +15,14 @@ from minga.models.waves.domain import axes_of
 from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic, only_value
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
 from minga.models.waves.medium import Medium, Quantity, Sampler
-from minga.models.waves.settings import FORM, FletcherSettings, MediumSettings, QuantityFile, SyntheticSettings
+from minga.models.waves.settings import (
+    FORM,
+    AttenuationSettings,
+    FletcherSettings,
+    MediumSettings,
+    QuantityFile,
+    SyntheticSettings,
+)
 from minga.models.waves.stability import Extremes, extremes_of
 from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
 from minga.schema import validate
@@ -71,10 +78,11 @@ class FoundMedium:
         check_inside(self.shape, self.spacing, points, key, what)
 
 
-def attenuation_of(settings: FletcherSettings) -> Attenuation | None:
+def attenuation_of(said: AttenuationSettings | None) -> Attenuation | None:
     """Return the attenuation that a case describes, if it does."""
-    said = settings.attenuation
-    return None if said is None else Attenuation(said.q, said.band, said.reference, said.frequencies)
+    if said is None:
+        return None
+    return Attenuation(said.q, said.band, said.reference, said.frequencies, said.qs)
 
 
 def check_inside(shape: Shape, spacing: Spacing, points: Sequence[Sequence[float]], key: str, what: str) -> None:

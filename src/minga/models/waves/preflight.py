@@ -10,7 +10,7 @@ from minga.models.waves.source import Source
 from minga.models.waves.stability import Extremes, sampling, two_digits
 from minga.models.waves.stencils import halfway_weights, second_weights
 
-__all__ = ["dispersion", "dispersion_of", "notes_of", "step_for", "too_coarse", "warnings_of"]
+__all__ = ["dispersion", "dispersion_of", "notes_of", "step_for", "step_note", "too_coarse", "warnings_of"]
 
 SHARE: Final = 0.75
 """Fraction of the stability limit used for dt = "auto": errors of steps in time grow with them."""
@@ -33,9 +33,10 @@ def notes_of(
     spacing: Sequence[float],
     dt: float,
     sources: Sequence[Source],
+    divided: str = "",
 ) -> Iterator[tuple[str, str]]:
-    """Yield the notes as pairs of a label and its text."""
-    yield "time step", f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms)"
+    """Yield the notes as pairs of a label and its text; `divided` names times that the step divides."""
+    yield step_note(dt, limit, divided)
     shear = "" if extremes.slowest_sv is None else f"; SV from {extremes.slowest_sv:.0f}"
     yield "velocities", f"P {extremes.slowest_p:.0f} to {extremes.fastest_p:.0f} m/s{shear}"
     peaks = [source.wavelet.peak for source in sources if source.wavelet.peak]
@@ -51,6 +52,15 @@ def notes_of(
         yield "too coarse", too_coarse(found.p_peak)
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak, highest)
+
+
+def step_note(dt: float, limit: float, divided: str) -> tuple[str, str]:
+    """Return the note on a time step; `divided` names times that it divides, or is empty."""
+    whole = f"; it divides {divided}" if divided else ""
+    return (
+        "time step",
+        f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms){whole}",
+    )
 
 
 def too_coarse(points: float) -> str:

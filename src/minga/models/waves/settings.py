@@ -174,7 +174,10 @@ class ReceiverSettings(BaseModel):
         | None,
         Field(description="number of receivers on a line, or on a grid along y and x: count = [10, 20]"),
     ] = None
-    every: Annotated[int, Field(ge=1, description="steps from one sample to the next")] = 1
+    every: Annotated[
+        Annotated[int, Field(ge=1)] | Duration,
+        Field(description='from one sample to the next: steps, every = 2, or a time, every = "2 ms"'),
+    ] = 1
 
 
 FaceName = Literal["sponge", "random", "cpml", "free", "release", "rigid", "periodic"]
@@ -202,11 +205,12 @@ class BoundarySettings(BaseModel):
 
 
 class AttenuationSettings(BaseModel):
-    """Table [fletcher.attenuation]: nearly constant Q, see `minga.models.waves.attenuation`."""
+    """Table [fletcher.attenuation] or [elastic.attenuation]: nearly constant Q (`minga.models.waves.attenuation`)."""
 
     model_config = _STRICT
 
-    q: Annotated[Positive, Field(description="quality factor of all waves: q = 50")]
+    q: Annotated[Positive, Field(description="quality factor of all waves, or with qs of P waves: q = 50")]
+    qs: Annotated[Positive | None, Field(description="quality factor of S waves, of elastic waves only")] = None
     band: Annotated[
         tuple[Positive, Positive], Field(description="frequencies between which q is nearly constant, Hz: [5, 50]")
     ] = (5.0, 50.0)

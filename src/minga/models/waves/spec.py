@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,18 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["SPEC"]
 
 
-def make(settings: FletcherSettings, grid: GridSettings, directory: Path) -> Model:
+def make(
+    settings: FletcherSettings, grid: GridSettings, directory: Path, times: Mapping[str, float | str] | None = None
+) -> Model:
     """Make the model that the table [fletcher] of a case describes."""
     from minga.models.waves import case
 
-    return case.make(settings, grid, directory)
+    return case.make(settings, grid, directory, times)
 
 
-def make_to_plan(settings: FletcherSettings, grid: GridSettings, directory: Path) -> Model:
+def make_to_plan(
+    settings: FletcherSettings, grid: GridSettings, directory: Path, times: Mapping[str, float | str] | None = None
+) -> Model:
     """Make a model for planning, from a sample of a large medium."""
     from minga.models.waves import case
 
-    return case.make(settings, grid, directory, sample=True)
+    return case.make(settings, grid, directory, times, sample=True)
 
 
 SPEC = ModelSpec(
@@ -37,4 +42,5 @@ SPEC = ModelSpec(
     examples=("waves", "waves-vti"),
     description="seismic waves in tilted transversely isotropic media",
     grid=("shape", "boundary"),
+    times=True,
 )

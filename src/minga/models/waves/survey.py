@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
 from minga.models.waves.preparation import prepare
 from minga.models.waves.shot import AnyWaves, Shot, shot_traces
-from minga.models.waves.survey_cut import cut, cut_quantity, moved, part_of
+from minga.models.waves.survey_cut import cut, cut_attenuation, moved, part_of
 from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_recording import SurveyProgress, record
 from minga.space.box import Box
@@ -52,7 +52,7 @@ class Survey:
     time_order, form, sigma
         As for `fletcher`; not for elastic waves.
     attenuation
-        Attenuation of acoustic waves; None: none.
+        Attenuation of the waves; None: none.
     records
         Number of each shot in the file (FFID); None: 1, 2, ...
     points
@@ -87,9 +87,7 @@ class Survey:
     def __post_init__(self) -> None:
         if not self.shots:
             raise CaseError("a survey without shots", key="shots", remedy="give at least one")
-        unused = [
-            name for name in ("time_order", "form", "sigma", "attenuation") if self.elastic and _given(self, name)
-        ]
+        unused = [name for name in ("time_order", "form", "sigma") if self.elastic and _given(self, name)]
         if unused:
             raise CaseError(f"elastic waves have no {', '.join(unused)}", key=unused[0], remedy="leave it out")
         if self.aperture is not None and not self.aperture >= 0:
@@ -163,15 +161,15 @@ class Survey:
     def _prepared(self, part: Box, widths: tuple[float, ...]) -> AnyWaves:
         """Return the waves on a part of the model."""
         common: dict[str, Any] = {
-            "dt": self.dt, "order": self.order, "boundary": self.boundary, "dtype": self.dtype
+            "dt": self.dt, "order": self.order, "boundary": self.boundary, "dtype": self.dtype,
+            "attenuation": None if self.attenuation is None else cut_attenuation(self.attenuation, part),
         }  # fmt: skip
         medium = cut(self.medium, part)
         if isinstance(medium, ElasticMedium):
             return prepare_elastic(part.shape, widths, medium=medium, **common)
-        q = None if self.attenuation is None else cut_quantity(self.attenuation.q, part)
         return prepare(
             part.shape, widths, medium=medium, sigma=self.sigma, time_order=self.time_order, form=self.form,
-            attenuation=None if q is None or self.attenuation is None else replace(self.attenuation, q=q), **common,
+            **common,
         )  # fmt: skip
 
     def cost(self, number: int) -> int:

@@ -252,8 +252,8 @@ def _shots(
             spreads = streamer(places, towed.depth, towed.nearest, towed.spacing, towed.count, every=every)
         else:
             assert said.receivers is not None  # one of both, as was checked
-            table = ReceiverSettings(**said.receivers.model_dump(), every=every)
-            spreads = [receivers_of(table, found.axes, "survey.receivers")] * line.count
+            table = ReceiverSettings(**said.receivers.model_dump())
+            spreads = [receivers_of(table, found.axes, every, "survey.receivers")] * line.count
             _check_axes(spreads[0].positions, found.axes, "survey.receivers")
         return [shot(*each) for each in zip(places, spreads, strict=True)], None, None, []
     on_map = _of_files(said, directory)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minga.models.waves.attenuation import Attenuation
 from minga.models.waves.elastic.medium import ElasticMedium
 from minga.models.waves.medium import Medium, Quantity
 from minga.models.waves.shot import Shot
@@ -15,7 +16,7 @@ from minga.models.waves.source import PlaneSource
 from minga.models.waves.survey_geometry import Point
 from minga.space.box import Box
 
-__all__ = ["cut", "cut_quantity", "moved", "part_of"]
+__all__ = ["cut", "cut_attenuation", "moved", "part_of"]
 
 
 def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], aperture: float | None) -> Box:
@@ -35,6 +36,12 @@ def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], ape
 def cut(medium: Medium | ElasticMedium, part: Box) -> Medium | ElasticMedium:
     """Return the part of a medium in a box of its cells."""
     return type(medium)(*(cut_quantity(getattr(medium, entry.name), part) for entry in fields(medium)))
+
+
+def cut_attenuation(attenuation: Attenuation, part: Box) -> Attenuation:
+    """Return attenuation with the part of Q in a box of the model's cells."""
+    qs = None if attenuation.qs is None else cut_quantity(attenuation.qs, part)
+    return replace(attenuation, q=cut_quantity(attenuation.q, part), qs=qs)
 
 
 def cut_quantity(entry: Quantity, part: Box) -> Quantity:

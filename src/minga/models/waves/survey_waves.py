@@ -125,7 +125,7 @@ def _acoustic(
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
     faces = faces_of(boundary, len(found.shape))
     extremes = found.extremes(settings.order, sigma, settings.form, faces)
-    attenuation = attenuation_of(settings)
+    attenuation = attenuation_of(settings.attenuation)
     limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
     orders = settings.order, settings.time_order
@@ -166,5 +166,6 @@ def _elastic(
 
     return SurveyWaves(
         "elastic", found.medium, found.cells, found.spacing, found.boundary, found.limit, found.speeds.slowest_p,
-        settings.record, {"order": settings.order, "dtype": settings.dtype}, source, notes,
+        settings.record, {"order": settings.order, "dtype": settings.dtype, "attenuation": found.attenuation},
+        source, notes,
     )  # fmt: skip

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from minga.models.waves.elastic.medium import ElasticMedium
     from minga.models.waves.elastic.model import elastic
     from minga.models.waves.elastic.sources import Explosion, Force, Moment
-    from minga.models.waves.elastic.waves import ElasticWaves, elastic_stepping, prepare_elastic
+    from minga.models.waves.elastic.stepping import elastic_stepping
+    from minga.models.waves.elastic.waves import ElasticWaves, prepare_elastic
 
 __all__ = [
     "ElasticMedium",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.models.waves.attenuation import Attenuation
+from minga.models.waves.auto_step import auto_step, divided, sample_steps, times_of
 from minga.models.waves.boundary import Boundary, domain_of, faces_of
 from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
-from minga.models.waves.case_medium import cells_of, check_inside, files_of, spacing_of
+from minga.models.waves.case_medium import attenuation_of, cells_of, check_inside, files_of, spacing_of
 from minga.models.waves.domain import Domain, axes_of
-from minga.models.waves.elastic.layout import components
-from minga.models.waves.elastic.medium import ENTRIES, Coefficients, ElasticMedium, Speeds, speeds_of
+from minga.models.waves.elastic.medium import ENTRIES, ElasticMedium, Speeds, coefficients_of, speeds_of
 from minga.models.waves.elastic.model import elastic
 from minga.models.waves.elastic.settings import ElasticSettings, ElasticSourceSettings
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, Force, Moment
@@ -25,16 +26,24 @@ from minga.models.waves.keys import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
-from minga.models.waves.preflight import FEWEST, step_for, too_coarse, warnings_of
+from minga.models.waves.preflight import FEWEST, step_note, too_coarse, warnings_of
 from minga.models.waves.settings import QuantityFile
 from minga.models.waves.wavelets import Signal
 
 __all__ = ["Inspected", "inspected", "make", "notes_before", "source_of"]
 
 
-def make(settings: ElasticSettings, grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
+def make(
+    settings: ElasticSettings,
+    grid: GridSettings,
+    directory: Path,
+    times: Mapping[str, float | str] | None = None,
+    *,
+    sample: bool = False,
+) -> Model:
     """Make the model that the table [elastic] of a case describes.
 
+    `times` are those that the time step divides, if it is "auto", by their keys in the case.
     With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
     """
     if grid.boundary is not None:
@@ -42,7 +51,7 @@ def make(settings: ElasticSettings, grid: GridSettings, directory: Path, *, samp
             "the boundary of waves is set in [elastic]", key="grid.boundary", remedy='write boundary = "sponge" there'
         )
     with keys_of("elastic"):
-        return _made(settings, grid, directory, sample)
+        return _made(settings, grid, directory, times or {}, sample)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +65,7 @@ class Inspected:
     domain: Domain
     speeds: Speeds
     limit: float
+    attenuation: Attenuation | None
 
 
 def inspected(
@@ -71,28 +81,39 @@ def inspected(
     medium = ElasticMedium(**{name: _entry(settings, name, volumes, keys) for name in ENTRIES})
     boundary = boundary_of(settings.boundary)
     domain = domain_of(cells, spacing, faces_of(boundary, len(cells)))
-    speeds = speeds_of(medium, cells, sample=sample)
-    limit = step_limit(Coefficients(medium, domain, components(domain.axes)), settings.order, sample=sample)
-    return Inspected(medium, cells, spacing, boundary, domain, speeds, limit)
+    attenuation = attenuation_of(settings.attenuation)
+    speeds = speeds_of(medium, cells, sample=sample, attenuation=attenuation)
+    limit = step_limit(coefficients_of(medium, domain, attenuation), settings.order, sample=sample)
+    return Inspected(medium, cells, spacing, boundary, domain, speeds, limit, attenuation)
 
 
-def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample: bool) -> Model:
+def _made(
+    settings: ElasticSettings, grid: GridSettings, directory: Path, times: Mapping[str, float | str], sample: bool
+) -> Model:
     found = inspected(settings, grid.shape, directory, sample=sample)
     cells, spacing, domain, speeds, limit = found.cells, found.spacing, found.domain, found.speeds, found.limit
-    dt = step_for(limit) if settings.dt == "auto" else settings.dt
+    times = times_of(times, settings.receivers, "elastic")
+    dt = auto_step(limit, times) if settings.dt == "auto" else settings.dt
     sources = [
         _source(source, f"elastic.sources[{number}]", dt, directory) for number, source in enumerate(settings.sources)
     ]
     for number, source in enumerate(settings.sources):
         check_inside(cells, spacing, [source.position], f"elastic.sources[{number}].position", "the source")
-    receivers = None if settings.receivers is None else receivers_of(settings.receivers, domain.axes)
+    receivers = (
+        None
+        if settings.receivers is None
+        else receivers_of(
+            settings.receivers, domain.axes, sample_steps(settings.receivers.every, dt, "elastic.receivers.every")
+        )
+    )
     if receivers is not None:
         check_inside(cells, spacing, receivers.positions, "elastic.receivers", "a receiver")
     model = elastic(
         cells, spacing, dt=dt, medium=found.medium, order=settings.order, boundary=found.boundary, sources=sources,
         receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
+        attenuation=found.attenuation,
     )  # fmt: skip
-    notes = tuple(notes_before(speeds, limit, spacing, dt, sources))
+    notes = tuple(notes_before(speeds, limit, spacing, dt, sources, divided(settings.dt, times)))
     return replace(
         model,
         notes=notes,
@@ -135,10 +156,15 @@ def source_of(
 
 
 def notes_before(
-    speeds: Speeds, limit: float, spacing: Sequence[float], dt: float, sources: Sequence[ElasticSource]
+    speeds: Speeds,
+    limit: float,
+    spacing: Sequence[float],
+    dt: float,
+    sources: Sequence[ElasticSource],
+    divided: str = "",
 ) -> Iterator[tuple[str, str]]:
-    """Yield notes before a run as pairs of a label and its text."""
-    yield "time step", f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms)"
+    """Yield notes before a run as pairs of a label and its text; `divided` names times that the step divides."""
+    yield step_note(dt, limit, divided)
     shear = "no S waves" if speeds.slowest_s is None else f"S from {speeds.slowest_s:.0f} m/s"
     yield "velocities", f"P {speeds.slowest_p:.0f} to {speeds.fastest_p:.0f} m/s; {shear}"
     if not sources:

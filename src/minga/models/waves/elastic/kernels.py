@@ -95,14 +95,15 @@ class Elasticity:
         """Return the component of the velocity along an axis."""
         return next(c for c in self.components.values() if c.velocity and c.axes == (axis,))
 
-    def advance(self, component: Component) -> Callable[[Fields], None]:
-        """Return the step of a velocity or of a shear stress."""
+    def advance(self, component: Component, *, fresh: bool = False) -> Callable[[Fields], None]:
+        """Return the step of a velocity or of a shear stress, or only its increment, if `fresh`."""
 
         def act(fields: Fields) -> None:
             u = fields[component.name]
-            u[self.here] = u[self.here] + self.coefficient(coefficient(component), fields) * total(
+            more = self.coefficient(coefficient(component), fields) * total(
                 self.difference(fields[other.name], other, axis) for other, axis in self.terms(component)
             )
+            u[self.here] = more if fresh else u[self.here] + more
 
         return act
 
@@ -114,19 +115,19 @@ class Elasticity:
         a, b = component.axes
         return [(self.velocity(a), b), (self.velocity(b), a)]
 
-    def advance_normal(self, *, surface: bool) -> Callable[[Fields], None]:
-        """Return the step of the normal stresses, inside or on a free surface."""
+    def advance_normal(self, *, surface: bool, fresh: bool = False) -> Callable[[Fields], None]:
+        """Return the step of the normal stresses, inside or on a free surface, or only their increments, if `fresh`."""
 
         def act(fields: Fields) -> None:
             axes = range(1, len(self.axes)) if surface else range(len(self.axes))
             strains = {
                 axis: self.difference(fields[self.velocity(axis).name], self.velocity(axis), axis) for axis in axes
             }
-            self.add_normal(fields, strains, surface=surface)
+            self.add_normal(fields, strains, surface=surface, fresh=fresh)
 
         return act
 
-    def add_normal(self, fields: Fields, strains: Mapping[int, Any], *, surface: bool) -> None:
+    def add_normal(self, fields: Fields, strains: Mapping[int, Any], *, surface: bool, fresh: bool = False) -> None:
         """Store the normal stresses with those of strains along some axes added.
 
         Parameters
@@ -137,6 +138,8 @@ class Elasticity:
             Strains by the numbers of their axes.
         surface
             Whether the cell lies on a free surface.
+        fresh
+            Whether to store what is added alone.
         """
         modulus, shear = self.coefficient("lambda", fields), self.coefficient("mu", fields)
         twice = 2.0 * shear
@@ -148,4 +151,4 @@ class Elasticity:
                 continue
             s = fields[stress.name]
             more = common + twice * strains[axis] if axis in strains else common
-            s[self.here] = s[self.here] + more
+            s[self.here] = more if fresh else s[self.here] + more

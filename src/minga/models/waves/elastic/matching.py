@@ -29,6 +29,7 @@ def record_layers(
     frequency: float,
     memories: list[Field],
     profiles: Profiles,
+    named: Fields,
     *,
     velocities: bool,
 ) -> None:
@@ -46,6 +47,8 @@ def record_layers(
         Memory variables, to which those of this part of the step are added.
     profiles
         Coefficients of the layers, likewise.
+    named
+        Fields of the waves and of the coefficients by name; in place of stresses, their increments with attenuation.
     velocities
         Whether to record the contributions to the velocities; otherwise those to the stresses.
     """
@@ -74,7 +77,7 @@ def record_layers(
                 psi = Field(f"psi_{source.name}_{ends}", waves.grid, dtype, on=box)
                 memories.append(psi)
                 where = f"{ends}_{'half' if not source.half[axis] else 'cell'}"
-                fields = {**waves.named, "psi": psi, "a": names[f"cpml_a_{where}"], "b": names[f"cpml_b_{where}"]}
+                fields = {**named, "psi": psi, "a": names[f"cpml_a_{where}"], "b": names[f"cpml_b_{where}"]}
                 _record_memory(step, equations, source, axis, fields)
                 if velocities or target.axes[0] != axis:
                     other = target if velocities else equations.stress(target.axes[0], axis)

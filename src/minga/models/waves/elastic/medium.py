@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
+from minga.models.waves.attenuation import Attenuation
 from minga.models.waves.domain import Domain
-from minga.models.waves.elastic.layout import Component
+from minga.models.waves.elastic.layout import Component, components
+from minga.models.waves.elastic.relaxation import ElasticRelaxation, refuse_gain
 from minga.models.waves.medium import HEAVIEST, LIGHTEST, Floats, Quantity, Sampler, check_quantity, sampled_boxes
 from minga.space.box import Box
 
-__all__ = ["Coefficients", "ElasticMedium", "Speeds", "speeds_of"]
+__all__ = ["Coefficients", "ElasticMedium", "Speeds", "coefficients_of", "speeds_of"]
 
 ENTRIES = ("vp", "vs", "rho")
 MOST_SHEAR = 0.75
@@ -73,7 +75,13 @@ class Speeds:
     slowest_s: float | None
 
 
-def speeds_of(medium: ElasticMedium, shape: tuple[int, ...], *, sample: bool = False) -> Speeds:
+def speeds_of(
+    medium: ElasticMedium,
+    shape: tuple[int, ...],
+    *,
+    sample: bool = False,
+    attenuation: Attenuation | None = None,
+) -> Speeds:
     """Return the extreme velocities of a medium; raise CaseError for values that no medium has.
 
     Parameters
@@ -84,10 +92,13 @@ def speeds_of(medium: ElasticMedium, shape: tuple[int, ...], *, sample: bool = F
         Cells along each axis.
     sample
         Whether to inspect a sample only.
+    attenuation
+        Attenuation whose Q of P and S waves, if both are given, must go together with the velocities.
     """
     sampler = Sampler(medium, shape, (0,) * len(shape))
     slow, fast, shear = math.inf, 0.0, math.inf
-    for box in sampled_boxes(shape, sample) if not medium.uniform else (Box((0,) * len(shape), (1,) * len(shape)),):
+    uniform = medium.uniform and (attenuation is None or ElasticRelaxation(attenuation).uniform)
+    for box in sampled_boxes(shape, sample) if not uniform else (Box((0,) * len(shape), (1,) * len(shape)),):
         vp, vs, rho = (sampler.values(name, box) for name in ENTRIES)
         _refuse(box, "vp", vp, ~(np.isfinite(vp) & (vp > 0)), "a P velocity", "it is a positive number, in m/s")
         _refuse(
@@ -104,6 +115,9 @@ def speeds_of(medium: ElasticMedium, shape: tuple[int, ...], *, sample: bool = F
         above = np.square(vs) > MOST_SHEAR * np.square(vp)
         most = f"it is at most sqrt(3) / 2 of vp, {float(math.sqrt(MOST_SHEAR) * vp[_first(above)]):.6g} m/s there"
         _refuse(box, "vs", vs, above, "an S velocity beside this P velocity", most)
+        if attenuation is not None:
+            quality = Sampler(attenuation, shape, (0,) * len(shape))
+            refuse_gain(box, vp, vs, *(attenuation.checked(quality.values(name, box)) for name in ("q", "shear")))
         slow, fast = min(slow, float(vp.min())), max(fast, float(vp.max()))
         if (vs > 0).any():
             shear = min(shear, float(vs[vs > 0].min()))
@@ -115,7 +129,8 @@ class Coefficients:
     """Coefficients of the equations on a grid with layers, by name.
 
     The names are "lambda" and "mu" (at the cells), "mu_xz" and so on (at shear stresses), and "buoyancy_z" and so on,
-    the reciprocal densities at velocities.
+    the reciprocal densities at velocities. With attenuation there are ratios of S waves, "tau" and "tau_xz" and so on,
+    and "tau_p" if P waves have their own.
 
     Attributes
     ----------
@@ -125,24 +140,35 @@ class Coefficients:
         Domain of the waves.
     components
         Components of the waves by name.
+    relaxation
+        Relaxation of the moduli; None: none.
     """
 
     medium: ElasticMedium
     domain: Domain
     components: dict[str, Component]
+    relaxation: ElasticRelaxation | None = None
+
+    @property
+    def uniform(self) -> bool:
+        """True if the medium and its attenuation are the same everywhere."""
+        return self.medium.uniform and (self.relaxation is None or self.relaxation.uniform)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all coefficients."""
-        return ("lambda", "mu", *(coefficient(c) for c in self.components.values() if not c.normal))
+        shears = [c.name[1:] for c in self.components.values() if c.kind == "shear"]
+        relaxing = () if self.relaxation is None else ("tau", *(f"tau_{each}" for each in shears))
+        own = ("tau_p",) if self.relaxation is not None and self.relaxation.several else ()
+        return ("lambda", "mu", *(coefficient(c) for c in self.components.values() if not c.normal), *relaxing, *own)
 
     @property
     def constants(self) -> dict[str, float]:
         """Coefficients that are uniform, judging by the entries of the medium alone."""
-        uniform = self.medium.uniform
+        alike = {"b": self.single("rho"), "t": self.relaxation is not None and self.relaxation.uniform}
         first = Box((0,) * len(self.domain.shape), (1,) * len(self.domain.shape))
-        alike = [name for name in self.names if uniform or (name[0] == "b" and self.single("rho"))]
-        return {name: float(self.values(name, first).flat[0]) for name in alike}
+        names = [name for name in self.names if alike.get(name[0], self.uniform)]
+        return {name: float(self.values(name, first).flat[0]) for name in names}
 
     def values(self, name: str, box: Box) -> Floats:
         """Return a coefficient on a box, f8; cells beyond the grid have the values of the nearest ones.
@@ -156,11 +182,22 @@ class Coefficients:
         """
         if name in ("lambda", "mu"):
             return self._modulus(name, box)
+        if name in ("tau", "tau_p"):
+            return self._ratio("q" if name == "tau_p" else "shear", box)
         offsets = self.offsets(name)
         velocity = name.startswith("buoyancy")
         whole = Box(box.lo, tuple(hi + last for hi, last in zip(box.hi, offsets[-1], strict=True)))
-        values = self.entry("rho", whole) if velocity else self._modulus("mu", whole)
+        relaxing = name.startswith("tau")
+        values = (
+            self._ratio("shear", whole)
+            if relaxing
+            else self.entry("rho", whole)
+            if velocity
+            else self._modulus("mu", whole)
+        )
         parts = [values[tuple(slice(o, o + n) for o, n in zip(offset, box.shape, strict=True))] for offset in offsets]
+        if relaxing:
+            return np.asarray(reduce(np.add, parts) / len(parts))
         with np.errstate(divide="ignore"):
             if velocity:
                 return np.asarray(len(parts) / reduce(np.add, parts))
@@ -174,7 +211,8 @@ class Coefficients:
         name
             Its name.
         """
-        half = next((c.half for c in self.components.values() if not c.normal and coefficient(c) == name), ())
+        like = name.replace("tau_", "mu_")
+        half = next((c.half for c in self.components.values() if not c.normal and coefficient(c) == like), ())
         return list(itertools.product(*((0, 1) if h else (0,) for h in half or [False] * len(self.domain.shape))))
 
     def single(self, name: str) -> bool:
@@ -188,8 +226,26 @@ class Coefficients:
         return _single(getattr(self.medium, name))
 
     def _modulus(self, name: str, box: Box) -> Floats:
-        mu = self.entry("rho", box) * np.square(self.entry("vs", box))
-        return mu if name == "mu" else self.entry("rho", box) * np.square(self.entry("vp", box)) - 2.0 * mu
+        mu = self.entry("rho", box) * np.square(self.entry("vs", box)) * self.factor("shear", box)
+        if name == "mu":
+            return mu
+        return self.entry("rho", box) * np.square(self.entry("vp", box)) * self.factor("q", box) - 2.0 * mu
+
+    def factor(self, name: str, box: Box) -> Floats | float:
+        """Return the modulus of a step divided by the one of the medium; 1 without attenuation.
+
+        Parameters
+        ----------
+        name
+            The quality factor: "q" of P waves, "shear" of S waves.
+        box
+            The box.
+        """
+        return 1.0 if self.relaxation is None else self.relaxation.factor(self.entry(name, box))
+
+    def _ratio(self, name: str, box: Box) -> Floats:
+        assert self.relaxation is not None
+        return self.relaxation.ratio(self.entry(name, box))
 
     def entry(self, name: str, box: Box, axis: int = 0) -> Floats:
         """Return an entry of the medium on a box that may extend beyond the grid, from some axis on.
@@ -197,19 +253,28 @@ class Coefficients:
         Parameters
         ----------
         name
-            The entry: "vp", "vs" or "rho".
+            The entry: "vp", "vs" or "rho"; "q" or "shear" of the attenuation.
         box
             The box.
         axis
             Number of the first axis along which the box may extend beyond the ends of a periodic grid.
         """
         if axis == len(box.lo):
-            return Sampler(self.medium, self.domain.shape, self.domain.low).values(name, box)
+            given = self.medium if name in ENTRIES or self.relaxation is None else self.relaxation.attenuation
+            return Sampler(given, self.domain.shape, self.domain.low).values(name, box)
         length = self.domain.cells[axis]
         if not self.domain.periodic[axis] or (box.lo[axis] >= 0 and box.hi[axis] <= length):
             return self.entry(name, box, axis + 1)
         planes = [self.entry(name, _plane(box, axis, k % length), axis + 1) for k in range(box.lo[axis], box.hi[axis])]
         return np.concatenate(planes, axis=axis)
+
+
+def coefficients_of(
+    medium: ElasticMedium, domain: Domain, attenuation: Attenuation | None, dt: float = 0.0
+) -> Coefficients:
+    """Return the coefficients of a step of dt, or the unrelaxed ones, which limit it."""
+    relaxation = None if attenuation is None else ElasticRelaxation(attenuation, dt)
+    return Coefficients(medium, domain, components(domain.axes), relaxation)
 
 
 def coefficient(component: Component) -> str:

@@ -13,13 +13,15 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import Reduced
 from minga.lang.kernel import Kernel
+from minga.models.waves.attenuation import Attenuation
 from minga.models.waves.boundary import (
     Boundary,
 )
 from minga.models.waves.elastic.medium import ElasticMedium, Speeds
 from minga.models.waves.elastic.receivers import check_quantities, check_receivers, record_sensors
 from minga.models.waves.elastic.sources import ElasticSource, Explosion
-from minga.models.waves.elastic.waves import elastic_stepping, prepare_elastic
+from minga.models.waves.elastic.stepping import elastic_stepping
+from minga.models.waves.elastic.waves import prepare_elastic
 from minga.models.waves.receivers import Receivers
 
 __all__ = ["elastic"]
@@ -44,6 +46,7 @@ def elastic(
     dtype: str = "f4",
     speeds: Speeds | None = None,
     limit: float | None = None,
+    attenuation: Attenuation | None = None,
 ) -> Model:
     """Return a model of elastic waves in an isotropic medium, on two or three axes.
 
@@ -77,6 +80,8 @@ def elastic(
         Result of `speeds_of` for this medium, if it was inspected before.
     limit
         The longest stable time step, if it is known.
+    attenuation
+        Attenuation with nearly constant Q of P and S waves (`minga.models.waves.attenuation`); None: none.
 
     Returns
     -------
@@ -95,8 +100,9 @@ def elastic(
     """
     chosen: Sequence[ElasticSource] = (Explosion(),) if sources is None else sources
     waves = prepare_elastic(
-        shape, spacing, dt=dt, medium=medium, order=order, boundary=boundary, dtype=dtype, speeds=speeds, limit=limit
-    )
+        shape, spacing, dt=dt, medium=medium, order=order, boundary=boundary, dtype=dtype, speeds=speeds, limit=limit,
+        attenuation=attenuation,
+    )  # fmt: skip
     equations, domain = waves.elasticity, waves.domain
     check_quantities(record, equations.components)
     stepping = elastic_stepping(waves, chosen)
@@ -132,6 +138,7 @@ def elastic(
         parameters={
             "dt": dt, "order": order, "boundary": repr(waves.boundary),
             "inside": [list(domain.inside.lo), list(domain.inside.hi)], "dt_limit": waves.limit,
+            **({} if attenuation is None else {"attenuation": attenuation.said}),
         },
     )  # fmt: skip
 

@@ -124,6 +124,8 @@ class ElasticSensitivity:
     # Derivatives of a coefficient -----------------------------------------------------------------------------------
     def _entries(self, name: str) -> tuple[str, ...]:
         """Return the quantities on which a coefficient depends."""
+        if name.startswith("tau"):
+            return ()
         return ENTRIES if name == "lambda" else ("vs", "rho") if name.startswith("mu") else ("rho",)
 
     def _partials(self, name: str) -> Iterator[tuple[str, Any, Floats]]:
@@ -135,15 +137,16 @@ class ElasticSensitivity:
             box = Box(offset, tuple(o + n for o, n in zip(offset, shape, strict=True)))
             vp, vs, rho = (coefficients.entry(each, box) for each in ENTRIES)
             at = box.slices((0,) * len(shape))
+            p, s = coefficients.factor("q", box), coefficients.factor("shear", box)
             if name == "lambda":
-                yield "vp", at, 2.0 * rho * vp
-                yield "vs", at, -4.0 * rho * vs
-                yield "rho", at, np.square(vp) - 2.0 * np.square(vs)
+                yield "vp", at, 2.0 * rho * vp * p
+                yield "vs", at, -4.0 * rho * vs * s
+                yield "rho", at, np.square(vp) * p - 2.0 * np.square(vs) * s
             elif name.startswith("mu"):
-                mu = rho * np.square(vs)
+                mu = rho * np.square(vs) * s
                 ratio = np.divide(mean, mu, out=np.zeros(shape), where=mu > 0)
                 by_modulus = np.square(ratio) / len(offsets)
-                yield "vs", at, by_modulus * (2.0 * rho * vs)
-                yield "rho", at, by_modulus * np.square(vs)
+                yield "vs", at, by_modulus * (2.0 * rho * vs * s)
+                yield "rho", at, by_modulus * (np.square(vs) * s)
             else:
                 yield "rho", at, np.square(mean) / -len(offsets)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from minga.models.waves.settings import (
     BOUNDARY_FORM,
+    AttenuationSettings,
     Distance,
     Duration,
     Metres,
@@ -79,6 +80,8 @@ class ElasticSettings(BaseModel):
         Positions at which waves are recorded.
     record
         Quantities that receivers record.
+    attenuation
+        Attenuation of P and S waves; None: none.
     time
         Time to compute in s, instead of run.steps.
     dtype
@@ -109,6 +112,9 @@ class ElasticSettings(BaseModel):
     record: Annotated[
         tuple[str, ...], Field(min_length=1, description='what receivers record: record = ["p", "vz", "vx"]')
     ] = ("p",)
+    attenuation: Annotated[
+        AttenuationSettings | None, Field(description="[elastic.attenuation] q = 80, qs = 40, band = [5, 50]")
+    ] = None
     time: Annotated[
         Duration | None, Field(description='time to compute, s, instead of run.steps: time = 0.3 or "300 ms"')
     ] = None

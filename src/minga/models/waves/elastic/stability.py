@@ -45,7 +45,7 @@ def step_limit(coefficients: Coefficients, order: int, *, sample: bool = False) 
     squares = [(2 * total / h) * (2 * total / h) for h in coefficients.domain.spacing]
     shares = [w / (2 * total) for w in weights]
     shape = coefficients.domain.shape
-    uniform = coefficients.medium.uniform
+    uniform = coefficients.uniform
     largest = 0.0
     for part in (Box((0,) * len(shape), (1,) * len(shape)),) if uniform else sampled_boxes(shape, sample):
         box = part.shift(coefficients.domain.low)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.models.waves.attenuation import Attenuation
 from minga.models.waves.boundary import (
     Boundary,
-    Cpml,
     Free,
     Pairs,
     Random,
@@ -25,30 +25,35 @@ from minga.models.waves.boundary import (
     kinds,
 )
 from minga.models.waves.domain import Domain, axes_of, check_shape, check_spacing, is_number
+from minga.models.waves.elastic.attenuation import memory_fields
 from minga.models.waves.elastic.kernels import Elasticity
 from minga.models.waves.elastic.layout import Component, components, conditions
-from minga.models.waves.elastic.matching import record_layers
-from minga.models.waves.elastic.medium import Coefficients, ElasticMedium, Speeds, coefficient, speeds_of
+from minga.models.waves.elastic.medium import (
+    Coefficients,
+    ElasticMedium,
+    Speeds,
+    coefficients_of,
+    speeds_of,
+)
 from minga.models.waves.elastic.receivers import sensors_of
-from minga.models.waves.elastic.sources import ElasticSource, check_sources, record_sources
+from minga.models.waves.elastic.relaxation import ElasticRelaxation, check_attenuation
+from minga.models.waves.elastic.sources import ElasticSource
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
+from minga.models.waves.elastic.stepping import elastic_stepping
 from minga.models.waves.keys import keys_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors
-from minga.models.waves.sponge import record_damping
 from minga.models.waves.stability import check_step
-from minga.models.waves.stepping import Stepping, lowest_peak
+from minga.models.waves.stepping import Stepping
 from minga.space.boundary import fixed
 from minga.space.box import Box
-from minga.space.field import STEP, Field
+from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["ElasticWaves", "elastic_stepping", "prepare_elastic"]
+__all__ = ["ElasticWaves", "prepare_elastic"]
 
-Start = Callable[[Box], NDArray[np.float64]] | NDArray[np.float64]
-
-UNITS: Final = {"v": "m s-1", "s": "Pa", "m": "Pa", "l": "Pa", "b": "m3 kg-1"}
+UNITS: Final = {"v": "m s-1", "s": "Pa", "m": "Pa", "l": "Pa", "b": "m3 kg-1", "t": "1"}
 """Units by the first letter of the name."""
 
 
@@ -80,6 +85,10 @@ class ElasticWaves:
         Velocities and stresses.
     medium
         Fields of the coefficients that vary.
+    memories
+        With attenuation the increment and the memory variables of each stress, by its name.
+    relaxation
+        Relaxation of the moduli in a step; None: none.
     """
 
     grid: Grid
@@ -93,18 +102,26 @@ class ElasticWaves:
     limit: float
     fields: tuple[Field, ...]
     medium: tuple[Field, ...]
+    memories: Mapping[str, tuple[Field, ...]]
+    relaxation: ElasticRelaxation | None = None
 
     @property
     def structure(self) -> tuple[object, ...]:
         """Structure: what recorded steps depend on, values of the medium's fields and of layers aside."""
         equations = self.elasticity
         known = tuple(sorted(equations.constants.items())), tuple(equations.components), equations.weights
-        return "elastic", self.domain, self.dt, self.faces, known, self.fields[0].dtype
+        relaxed = () if self.relaxation is None else self.relaxation.attenuation.mechanisms
+        return "elastic", self.domain, self.dt, self.faces, known, self.fields[0].dtype, relaxed
 
     @property
     def named(self) -> dict[str, Field]:
         """Fields of the waves and of the coefficients by name."""
         return {item.name: item for item in (*self.fields, *self.medium)}
+
+    @property
+    def advanced(self) -> dict[str, Field]:
+        """Like `named`, with the increments of the stresses, if there is attenuation, in their place."""
+        return {**self.named, **{name: items[0] for name, items in self.memories.items()}}
 
     def start(self) -> dict[str, Callable[[Box], NDArray[np.float64]]]:
         """Return the initial values of the coefficients' fields, by name.
@@ -182,6 +199,7 @@ def prepare_elastic(
     dtype: str = "f4",
     speeds: Speeds | None = None,
     limit: float | None = None,
+    attenuation: Attenuation | None = None,
 ) -> ElasticWaves:
     """Return the waves of a model, for use in other Programs; further arguments and errors are those of `elastic`.
 
@@ -205,6 +223,8 @@ def prepare_elastic(
         Result of `speeds_of` for this medium, if it was inspected before.
     limit
         Result of `step_limit`, likewise.
+    attenuation
+        Attenuation of P and S waves; None: none.
 
     Returns
     -------
@@ -222,16 +242,19 @@ def prepare_elastic(
         widths = check_spacing(spacing, len(lengths))
         _check_types(medium, dtype, speeds, limit)
         medium.check(lengths)
+        if attenuation is not None:
+            check_attenuation(attenuation, lengths)
         weights = staggered_weights(order)
         ends: Boundary = Sponge() if boundary is None else boundary
         faces = faces_of(ends, len(lengths))
         _check_faces(faces, lengths, len(weights))
         domain = domain_of(lengths, widths, faces)
         found = components(domain.axes)
-        coefficients = Coefficients(medium, domain, found)
-        speeds = speeds_of(medium, lengths) if speeds is None else speeds
-        limit = step_limit(coefficients, order) if limit is None else limit
+        speeds = speeds_of(medium, lengths, attenuation=attenuation) if speeds is None else speeds
+        if limit is None:
+            limit = step_limit(coefficients_of(medium, domain, attenuation), order)
         check_step(dt, limit)
+    coefficients = coefficients_of(medium, domain, attenuation, dt)
     constants = coefficients.constants
     scaled = tuple(tuple(float(w) * (dt / h) for w in weights) for h in widths)
     grid = domain.grid()
@@ -248,8 +271,11 @@ def prepare_elastic(
         if name not in constants
     )
     elasticity = Elasticity(domain.axes, found, scaled, constants)
+    stresses = [] if attenuation is None else [c for c in found.values() if not c.velocity]
+    memories = memory_fields(stresses, 0 if attenuation is None else len(attenuation.mechanisms), grid, dtype)
     return ElasticWaves(
-        grid, domain, dt, ends, faces, elasticity, coefficients, speeds, limit, fields, stored
+        grid, domain, dt, ends, faces, elasticity, coefficients, speeds, limit, fields, stored, memories,
+        coefficients.relaxation,
     )  # fmt: skip
 
 
@@ -295,70 +321,3 @@ def _check_faces(faces: Pairs, lengths: tuple[int, ...], reach: int) -> None:
                     key="grid.shape",
                     remedy=f"give the model {2 * reach + 1} cells or more along {axis}, or choose a lower order",
                 )
-
-
-def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> Stepping:
-    """Return a time step of waves with its boundaries and sources.
-
-    After n steps stresses are those at n dt, and velocities those at (n - 1/2) dt.
-
-    Parameters
-    ----------
-    waves
-        The waves, from `prepare_elastic`.
-    sources
-        The sources.
-
-    Returns
-    -------
-    Stepping
-        The step.
-    """
-    check_sources(sources)
-    step = Program("step")
-    memories: list[Field] = []
-    profiles: dict[Field, NDArray[np.float64]] = {}
-    frequency = lowest_peak(sources)
-    named, domain, faces = waves.named, waves.domain, waves.faces
-    with keys_of("elastic"):
-        for velocities in (True, False):
-            _record_advance(step, waves, velocities=velocities)
-            record_sources(
-                step, sources, waves.elasticity, named, domain, faces, waves.dt, forces=velocities
-            )  # fmt: skip
-            if kinds(faces, Cpml):
-                record_layers(step, waves, frequency, memories, profiles, velocities=velocities)
-    if kinds(faces, Sponge):
-        profiles |= record_damping(step, waves.fields, faces)
-    step.let(STEP, STEP + 1)
-    initial: dict[str, Start] = {**waves.start(), **{item.name: values for item, values in profiles.items()}}
-    return Stepping(step, (*waves.fields, *waves.medium, *memories, *profiles), initial)
-
-
-def _record_advance(step: Program, waves: ElasticWaves, *, velocities: bool) -> None:
-    """Record the step of the velocities, or of the stresses."""
-    equations, named = waves.elasticity, waves.named
-    for component in equations.named("velocity" if velocities else "shear"):
-        names = [component.name, *equations.used(component), *_stored(waves, coefficient(component))]
-        kernel = equations.kernel(f"elastic_{component.name}", names, equations.advance(component))
-        step.apply(kernel, [named[name] for name in names])
-    if velocities:
-        return
-    strained = [*(c.name for c in equations.named("normal")), *_stored(waves, "lambda", "mu")]
-    moving = [c.name for c in equations.named("velocity")]
-    whole = waves.grid.box
-    lo, hi = list(whole.lo), list(whole.hi)
-    surface = isinstance(waves.faces[0][0], Free)
-    if surface:
-        lo[0], hi[0] = 1, 1
-        names = [*strained, *moving[1:]]
-        kernel = equations.kernel("elastic_surface", names, equations.advance_normal(surface=True))
-        step.apply(kernel, [named[name] for name in names], region=Box(whole.lo, tuple(hi)))
-    names = [*strained, *moving]
-    kernel = equations.kernel("elastic_normal", names, equations.advance_normal(surface=False))
-    step.apply(kernel, [named[name] for name in names], region=Box(tuple(lo), whole.hi) if surface else None)
-
-
-def _stored(waves: ElasticWaves, *names: str) -> list[str]:
-    """Return those names of coefficients that are fields."""
-    return [name for name in names if name not in waves.elasticity.constants]
