@@ -25,7 +25,7 @@ from minga.models.waves.boundary import (
     kinds,
 )
 from minga.models.waves.domain import Domain, axes_of, check_shape, check_spacing, is_number
-from minga.models.waves.elastic.kernels import Elasticity
+from minga.models.waves.elastic.kernels import Elasticity, Fields
 from minga.models.waves.elastic.layout import Component, components, conditions
 from minga.models.waves.elastic.matching import record_layers
 from minga.models.waves.elastic.medium import Coefficients, ElasticMedium, Speeds, coefficient, speeds_of
@@ -337,26 +337,49 @@ def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> S
 
 def _record_advance(step: Program, waves: ElasticWaves, *, velocities: bool) -> None:
     """Record the step of the velocities, or of the stresses."""
-    equations, named = waves.elasticity, waves.named
-    for component in equations.named("velocity" if velocities else "shear"):
-        names = [component.name, *equations.used(component), *_stored(waves, coefficient(component))]
-        kernel = equations.kernel(f"elastic_{component.name}", names, equations.advance(component))
-        step.apply(kernel, [named[name] for name in names])
+    equations = waves.elasticity
     if velocities:
+        _record_kernel(step, waves, "elastic_velocity", equations.named("velocity"))
         return
-    strained = [*(c.name for c in equations.named("normal")), *_stored(waves, "lambda", "mu")]
-    moving = [c.name for c in equations.named("velocity")]
+    normal, shear = equations.named("normal"), equations.named("shear")
+    if not isinstance(waves.faces[0][0], Free):
+        _record_kernel(step, waves, "elastic_stress", [*shear, *normal])
+        return
     whole = waves.grid.box
-    lo, hi = list(whole.lo), list(whole.hi)
-    surface = isinstance(waves.faces[0][0], Free)
+    lo, hi = (1, *whole.lo[1:]), (1, *whole.hi[1:])
+    _record_kernel(step, waves, "elastic_shear", shear)
+    _record_kernel(step, waves, "elastic_surface", normal, Box(whole.lo, hi), surface=True)
+    _record_kernel(step, waves, "elastic_normal", normal, Box(lo, whole.hi))
+
+
+def _record_kernel(
+    step: Program,
+    waves: ElasticWaves,
+    name: str,
+    targets: Sequence[Component],
+    region: Box | None = None,
+    *,
+    surface: bool = False,
+) -> None:
+    """Record the step of some components: velocities, or stresses, of which the normal ones are all or none.
+
+    Together they read what they have in common once.
+    """
+    equations = waves.elasticity
+    others = {each for target in targets for each in equations.used(target)}
     if surface:
-        lo[0], hi[0] = 1, 1
-        names = [*strained, *moving[1:]]
-        kernel = equations.kernel("elastic_surface", names, equations.advance_normal(surface=True))
-        step.apply(kernel, [named[name] for name in names], region=Box(whole.lo, tuple(hi)))
-    names = [*strained, *moving]
-    kernel = equations.kernel("elastic_normal", names, equations.advance_normal(surface=False))
-    step.apply(kernel, [named[name] for name in names], region=Box(tuple(lo), whole.hi) if surface else None)
+        others.discard(equations.velocity(0).name)
+    own = {each for target in targets for each in (("lambda", "mu") if target.normal else (coefficient(target),))}
+    names = list(dict.fromkeys([*(target.name for target in targets), *sorted(others), *_stored(waves, *sorted(own))]))
+
+    def act(fields: Fields) -> None:
+        for target in targets:
+            if not target.normal:
+                equations.advance(target)(fields)
+        if any(target.normal for target in targets):
+            equations.advance_normal(surface=surface)(fields)
+
+    step.apply(equations.kernel(name, names, act), [waves.named[each] for each in names], region=region)
 
 
 def _stored(waves: ElasticWaves, *names: str) -> list[str]:
