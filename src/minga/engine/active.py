@@ -8,7 +8,7 @@ changes its fields.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -218,10 +218,10 @@ class ActiveTiles:
         self.counted = sum((activity.counters.sum(axis=0) for activity in self.known.values()), self.counted)
         self.known.clear()
 
-    def forget(self, register: Register | None = None) -> None:
-        """Mark all tiles as changed, either of all operations or of those that use a register."""
+    def forget(self, registers: Iterable[Register] | None = None) -> None:
+        """Mark all tiles as changed, either of all operations or of those that use one of some registers."""
         for activity in self.known.values():
-            if register is None or register.key in activity.registers:
+            if registers is None or any(register.key in activity.registers for register in registers):
                 activity.forget()
 
     def enter(self, touched: Touched) -> None:

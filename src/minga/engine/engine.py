@@ -226,14 +226,27 @@ class Engine:
         ProgramError
             If the value does not fit the type of the register.
         """
-        memory = self.storage.of(register)
-        if not is_float(register.dtype) and int(value) != value:
-            raise ProgramError(
-                f"register {register.name!r} is {register.dtype}, the value {value}",
-                remedy="declare it as f8, or round",
-            )
-        memory[0] = value
-        self._active.forget(register)
+        _put(register, self.storage.of(register), value)
+        self._active.forget((register,))
+
+    def write_all(self, registers: tuple[Register, ...], values: Sequence[bool | int | float]) -> None:
+        """Set the values of many registers, such as those of receivers; for the same tuple again and again.
+
+        Parameters
+        ----------
+        registers
+            The registers: a tuple that exists as long as the engine.
+        values
+            Their values, as for `write`.
+
+        Raises
+        ------
+        ProgramError
+            If a value does not fit the type of its register.
+        """
+        for register, memory, value in zip(registers, self.storage.of_all(registers), values, strict=True):
+            _put(register, memory, value)
+        self._active.forget(registers)
 
     def reset_registers(self) -> None:
         """Reset all registers to their declared initial values."""
@@ -867,3 +880,13 @@ class Engine:
         layouts = "; ".join(f"{grid!r}: {layout!r}" for grid, layout in self.storage.layouts.items())
         where = f"{self.threads} threads" if self.device is None else repr(self.device)
         return f"Engine(rank {self.comm.rank} of {self.comm.size}, {where}, {layouts})"
+
+
+def _put(register: Register, memory: np.ndarray, value: bool | int | float) -> None:
+    """Store the value of a register."""
+    if not is_float(register.dtype) and int(value) != value:
+        raise ProgramError(
+            f"register {register.name!r} is {register.dtype}, the value {value}",
+            remedy="declare it as f8, or round",
+        )
+    memory[0] = value

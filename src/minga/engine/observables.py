@@ -16,7 +16,7 @@ def observe(model: Model, engine: Engine) -> dict[str, Any]:
         return {}
     engine.run(model.observe)
     return {
-        name: [engine.read(register) for register in item] if isinstance(item, tuple) else engine.read(item)
+        name: [m[0].item() for m in engine.storage.of_all(item)] if isinstance(item, tuple) else engine.read(item)
         for name, item in model.observables.items()
     }
 

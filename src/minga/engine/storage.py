@@ -101,6 +101,8 @@ class Storage:
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     initials: dict[str, bool | int | float] = field(default_factory=dict)
+    groups: dict[int, tuple[tuple[Register, ...], list[np.ndarray]]] = field(default_factory=dict)
+    """Tuples of registers, by their identity, with their values."""
     room: Room = zeroed
     carry: Carry = carry
     settle: Callable[[], None] | None = None
@@ -187,6 +189,16 @@ class Storage:
                 remedy="give each register a name of its own, or use one object",
             )
         return self.register(register.key, register.dtype, register.initial)
+
+    def of_all(self, registers: tuple[Register, ...]) -> list[np.ndarray]:
+        """Return the values of registers as by `of`, at once if the same tuple was given before.
+
+        A tuple is kept as long as the storage: for the many registers of a model's observables, not for passing ones.
+        """
+        known = self.groups.get(id(registers))
+        if known is None:
+            known = self.groups[id(registers)] = registers, [self.of(register) for register in registers]
+        return known[1]
 
     def reset_registers(self) -> None:
         """Reset all registers known here to their declared initial values."""

@@ -227,8 +227,7 @@ def record_samples(
     taps = Taps.of(placed)
 
     def sample_receivers(engine: Engine) -> None:
-        for register, value in zip(registers, taps.sample(engine, field).tolist(), strict=True):
-            engine.write(register, value)
+        engine.write_all(registers, taps.sample(engine, field).tolist())
 
     if taps.reach:
         observe.refresh(field, taps.reach)

@@ -116,14 +116,13 @@ def record_sensors(observe: Program, sensors: Sensors) -> tuple[Register, ...]:
         The sensors.
     """
     count = next(iter(sensors.taps.values())).weights.shape[1]
-    registers = [Register(f"receivers.{each.name}.{k}") for each in sensors.quantities for k in range(count)]
+    registers = tuple(Register(f"receivers.{each.name}.{k}") for each in sensors.quantities for k in range(count))
 
     def sample_receivers(engine: Engine) -> None:
-        for register, value in zip(registers, sensors.sample(engine).tolist(), strict=True):
-            engine.write(register, value)
+        engine.write_all(registers, sensors.sample(engine).tolist())
 
     for field, taps in sensors.taps.items():
         if taps.reach:
             observe.refresh(field, taps.reach)
     observe.call(sample_receivers, reads=tuple(sensors.taps))
-    return tuple(registers)
+    return registers
