@@ -25,7 +25,7 @@ CHANGED: Final = {
     "noise": "gain and F",
     "transient": "it and the times of response",
 }
-"""What an error of the ionisation changes, by mode."""
+"""Results that an error of the ionisation changes, by mode."""
 
 Review = Callable[[Mapping[str, Any], Mapping[str, Any]], Finding | None]
 
