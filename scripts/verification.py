@@ -159,6 +159,14 @@ SECTIONS = {
         "Photodiodes: noise by the adjoint",
         "Nyquist's and Schottky's formulas, the profile of one axis, and devices that are two devices side by side.",
     ),
+    "photodiode: dead space in a run": (
+        "Photodiodes: currents with dead space",
+        "The recurrence of Hayat, Saleh and Teich by an independent program, in uniform fields and in that of a run.",
+    ),
+    "photodiode: boxes of another material": (
+        "Photodiodes: a material in a rectangle of two axes",
+        "A rectangle across the whole device is a layer.",
+    ),
     "photodiode: optics": (
         "Photodiodes: reflection and quantum efficiency",
         "Films by the package tmm 0.2.0 from PyPI, silicon with the indices of Green 2008.",
@@ -283,11 +291,19 @@ def images(content: dict[str, Any]) -> Iterator[Path]:
             yield IMAGES / f"{section}.png"
 
 
+def check_sections(content: dict[str, Any]) -> None:
+    """Exit if numbers belong to sections that the page does not have."""
+    found = {item["section"] for test in content["tests"].values() for item in test["numbers"]}
+    if unknown := sorted(found - set(SECTIONS)):
+        sys.exit(f"no such sections: {', '.join(unknown)}; add them to SECTIONS")
+
+
 def main() -> int:
     content = json.loads(STORED.read_text()) if STORED.exists() else {"date": "", "tests": {}}
     if len(sys.argv) > 1:
         content = take_in(content, Path(sys.argv[1]))
         STORED.write_text(json.dumps(content, indent=1) + "\n")
+    check_sections(content)
     PAGE.write_text(page(content))
     draw(content)
     missed = [item["what"] for test in content["tests"].values() for item in test["numbers"] if not item["met"]]

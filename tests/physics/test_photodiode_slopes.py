@@ -143,6 +143,20 @@ def test_tunnelling_from_band_to_band_and_to_traps() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("bias", [-5.0, 0.4])
+def test_neutral_layers_at_contacts_with_velocities_that_saturate(bias: float) -> None:
+    """Mobilities of exponent 1 depend on the absolute value of a field that is nearly 0 beside the contacts."""
+    light = {"wavelength": 1550.0, "power": 1e-3, "side": "cathode"}
+    layers = [
+        {"name": "p", "material": "InGaAs", "thickness": 0.3, "p": 1e18},
+        {"name": "i", "material": "InGaAs", "thickness": 1.0, "n": 1e15},
+        {"name": "n", "material": "InP", "thickness": 0.5, "n": 1e18},
+    ]
+    devices = Varied(tunnelling(tunnelling={}, layers=layers, light=light), ["layers.p.p", "layers.n.n", "temperature"])
+    assert_slopes(devices, [1e18, 1e18, 300.0], Problem((bias,), ("dark", "lit"), ionisation=False))
+
+
+@pytest.mark.slow
 def test_surfaces_and_contacts_that_recombine_slowly() -> None:
     keys = ["layers.p.p", "surfaces[0].velocity_n", "contacts.anode.recombination"]
     assert_slopes(Varied(surfaces(), keys), [1e17, 1e4, 1e3], Problem((0.5, -1.0)))

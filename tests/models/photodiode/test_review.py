@@ -9,13 +9,19 @@ from typing import Any
 import pytest
 from tests.physics.photodiodes import EXAMPLES, apd, merged, solved, table
 
+import minga as mg
 from minga.case.load import read_settings
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.review import review_of
 from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.transients.model import transient
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.waveform import Waveform
 
 NOISE = Problem((0.0, -1.0), ("dark", "lit"), gain=True, mode="noise")
 CURRENTS = replace(NOISE, mode="iv")
+ADMITTANCE = Problem((0.0, -1.0), mode="cv", frequencies=(1e6,))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,11 @@ CURRENTS = replace(NOISE, mode="iv")
         (CURRENTS, {"gain": 49.9, "breakdown": math.nan}, None),
         (CURRENTS, {"gain": 91.0, "breakdown": -1.1}, None),
         (replace(CURRENTS, gain=False), {"M": 4.0, "M_lit": 51.0, "breakdown": math.nan}, "changes it by 5.1 %"),
+        (ADMITTANCE, {"M": 70.0, "breakdown": math.nan}, "changes it and the admittance by 7 %"),
+        (ADMITTANCE, {"M": 70.0, "breakdown": -1.1}, None),
+        (replace(ADMITTANCE, mode="ac"), {"M": 300.0, "breakdown": math.nan}, "the response to light by 30 %"),
+        (replace(ADMITTANCE, mode="qe", frequencies=()), {"M": 51.0, "breakdown": math.nan}, "changes it and QE"),
+        (replace(ADMITTANCE, mode="qe", frequencies=()), {"M": 49.0, "breakdown": math.nan}, None),
     ],
 )
 def test_gains_near_breakdown(problem: Problem, seen: dict[str, Any], words: str | None) -> None:
@@ -40,14 +51,35 @@ def test_gains_near_breakdown(problem: Problem, seen: dict[str, Any], words: str
     assert (finding is None) if words is None else (finding is not None and words in finding.text)
 
 
-def test_other_modes_have_none() -> None:
-    imposed = Problem(current=(1e-3,), ionisation=True)
-    for problem in (
-        replace(NOISE, mode="cv", frequencies=(1e6,)),
-        replace(NOISE, ionisation=False, gain=False),
-        imposed,
-    ):
+def test_imposed_currents_and_runs_without_ionisation_have_none() -> None:
+    for problem in (replace(NOISE, ionisation=False, gain=False), Problem(current=(1e-3,), ionisation=True)):
         assert review_of(apd(10), problem) is None
+
+
+def pin(bias: float) -> tuple[Device, Transient]:
+    """The coarse InP diode, and a transient at a voltage."""
+    changes = {"mesh": {"graded": {"first": "2 nm", "growth": 1.6, "cap": "200 nm"}}}
+    device = device_of(read_settings("photodiode", merged(table("pin-inp"), changes)), EXAMPLES)
+    return device, Transient(1e-12, Waveform((0.0,), (bias,)), Waveform((0.0,), (0.0,)))
+
+
+@pytest.mark.slow
+def test_a_transient_has_the_gain_of_a_curve_and_its_finding() -> None:
+    bias = -43.25
+    device, what = pin(bias)
+    steady = solved(device, Problem((bias,), ionisation=True))[-1]
+    for ionisation in (True, False):
+        model = transient(device, Problem((bias,), ionisation=ionisation), what)
+        found = mg.run(model, 3).isel(observed=-1)
+        assert ("M" in found) == ionisation == (model.review is not None)
+        if model.review is not None:
+            assert float(found.M) == pytest.approx(steady["M"], rel=1e-6)
+            assert float(found.M) > 50.0
+            last = {"V": float(found.V), "M": float(found.M)}
+            finding = model.review({}, last)
+            assert finding is not None
+            assert "changes it and the times of response" in finding.text
+            assert model.review({}, last | {"M": 49.0}) is None
 
 
 @pytest.mark.slow

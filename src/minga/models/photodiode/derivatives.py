@@ -21,7 +21,7 @@ __all__ = ["Slopes", "slopes"]
 Floats = NDArray[np.float64]
 Devices = Callable[[Floats], Device]
 
-_STEP: Final = 2e-6
+_STEP: Final = 1e-6
 """Step of a parameter relative to its value."""
 _MOVED: Final = 1e-7
 """Change of a boundary's place between two nodes, relative to their distance, that is not round-off."""
@@ -70,7 +70,7 @@ def slopes(
     problem
         Voltages, curves and physics; solved by Newton's method.
     steps
-        Step of each parameter to either side; by default 2e-6 of its value.
+        Step of each parameter to either side; by default 1e-6 of its value.
     names
         Names of the parameters for errors; by default the keys of a `Varied`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from minga.engine.diagnostics import Finding
@@ -11,12 +11,21 @@ from minga.models.photodiode.solver.noise import noise_method
 from minga.models.photodiode.solver.problem import Problem, suffix
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["APART", "STEEP", "review_of"]
+__all__ = ["APART", "STEEP", "of_gains", "review_of"]
 
 APART: Final = 0.02
 """Relative difference of both gains from which on a finding is due."""
 STEEP: Final = 50.0
 """Gain from which on an error of the ionisation by 0.001 changes it by 5 % and more."""
+CHANGED: Final = {
+    "iv": "it",
+    "cv": "it and the admittance",
+    "ac": "it, the admittance and the response to light",
+    "qe": "it and QE",
+    "noise": "gain and F",
+    "transient": "it and the times of response",
+}
+"""Results that an error of the ionisation changes, by mode."""
 
 Review = Callable[[Mapping[str, Any], Mapping[str, Any]], Finding | None]
 
@@ -28,18 +37,19 @@ def review_of(device: Device, problem: Problem) -> Review | None:
     if problem.mode == "noise":
         return _of_noise(device, problem)
     # Where currents are imposed, they determine the gain.
-    return _of_currents(problem) if problem.mode == "iv" and not problem.current else None
+    if problem.current:
+        return None
+    return of_gains(("gain",) if problem.gain else tuple(f"M{suffix(curve)}" for curve in problem.curves), problem.mode)
 
 
-def _of_currents(problem: Problem) -> Review:
-    """Return the review of currents; a run that reached breakdown gives its voltage instead."""
-    names = ("gain",) if problem.gain else tuple(f"M{suffix(curve)}" for curve in problem.curves)
+def of_gains(names: Sequence[str], mode: str) -> Review:
+    """Return the review of gains, the observables `names`; a run that reached breakdown gives its voltage instead."""
 
     def review(first: Mapping[str, Any], last: Mapping[str, Any]) -> Finding | None:
         steep = next((name for name in names if float(last[name]) > STEEP), None)
-        if steep is None or math.isfinite(float(last["breakdown"])):
+        if steep is None or math.isfinite(float(last.get("breakdown", math.nan))):
             return None
-        return _steep(float(last["V"]), steep, float(last[steep]), "it")
+        return _steep(float(last["V"]), steep, float(last[steep]), mode)
 
     return review
 
@@ -56,7 +66,7 @@ def _of_noise(device: Device, problem: Problem) -> Review:
             if both and abs(local - float(last["gain"])) > APART * abs(local):
                 return _apart(bias, name, local, float(last["gain"]))
             if local > STEEP:
-                return _steep(bias, name, local, "gain and F")
+                return _steep(bias, name, local, problem.mode)
         return None
 
     return review
@@ -71,10 +81,10 @@ def _apart(bias: float, name: str, local: float, gain: float) -> Finding:
     )
 
 
-def _steep(bias: float, name: str, local: float, what: str) -> Finding:
+def _steep(bias: float, name: str, local: float, mode: str) -> Finding:
     known = "gain" if name == "gain" else f"gain {name}"
     return Finding(
         f"at {bias:g} V the {known} is {local:.4g}: so close to breakdown, an error of the ionisation by 0.001 "
-        f"changes {what} by {0.1 * local:.2g} %; compare with a finer [photodiode.mesh]",
+        f"changes {CHANGED[mode]} by {0.1 * local:.2g} %; compare with a finer [photodiode.mesh]",
         {name: f"{local:.6g}"},
     )

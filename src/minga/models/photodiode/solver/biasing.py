@@ -37,7 +37,7 @@ from minga.models.photodiode.solver.terminal import Seen, Terminal
 from minga.space.box import Box
 from minga.space.field import STEP, Field, Register, Slot
 
-__all__ = ["Biasing", "Track", "Trial"]
+__all__ = ["Biasing", "Track", "Trial", "contact_potentials"]
 
 Readers = Sequence[CellReader]
 

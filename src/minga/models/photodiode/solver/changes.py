@@ -5,8 +5,10 @@ A = F_u and the adjoint A^T lambda = J_u,
 
     dJ/dx = J_x - lambda F_x
 
-so that only F and J at the unchanged state are needed for other devices. Contacts have no equations: their unknowns are
-those of the other device.
+so that only F and J at the same state are needed for other devices. Contacts have no equations: their unknowns are
+those of the other device. As A^T lambda = J_u, a change of the state in between does not matter in first order, and
+potentials follow those of the contacts. If they stayed, the field beside a contact would change its sign where it is
+weak; mobilities depend on its absolute value.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from minga.engine.program import Program
 from minga.errors import RunError
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.biasing import Biasing, Track, Trial
+from minga.models.photodiode.solver.biasing import Biasing, Track, Trial, contact_potentials
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.curves import biasing_of
 from minga.models.photodiode.solver.failures import explainer
@@ -89,8 +92,16 @@ class Linearised:
         `trial` has the bias in kT/q of the other device, and no change.
         """
         newton, state = self.track.equations, self.track.state
-        grid = newton.coefficients.device.grid
+        grid, contact = newton.coefficients.device.grid, newton.coefficients.nodes.contact
         self.biasing.start(program, self.track, trial, straight=False)
+        ends: list[Any] = [
+            program.apply(contact_potentials(grid.ndim), item, contact)
+            for item in (state.potential.now, state.potential.next)
+        ]
+        program.apply(
+            followed(grid.ndim), state.potential.next, contact, anode=ends[0].anode, cathode=ends[0].cathode,
+            by_anode=ends[1].anode - ends[0].anode, by_cathode=ends[1].cathode - ends[0].cathode,
+        )  # fmt: skip
         newton.evaluate(program, state.next, trial.bias, self._light)
         program.apply(
             through(grid.ndim), list(newton.edges[0].all), self.adjoint.weights, into={"flux": self.flux},
@@ -267,6 +278,21 @@ def _whole(engine: Engine, item: Field | Slot) -> Floats:
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------
+@functools.cache
+def followed(ndim: int) -> Kernel:
+    """Return the kernel that shifts potentials with that of the contact which is nearer to them in potential."""
+    here = (0,) * ndim
+
+    def follow(
+        potential: CellReader, contact: CellReader, *, anode: Node, cathode: Node, by_anode: Node, by_cathode: Node
+    ) -> None:
+        own = potential[here]
+        shift = where(mg.abs(own - anode) < mg.abs(own - cathode), by_anode, by_cathode)
+        potential[here] = own + where(contact[here] == 0, shift, 0.0)
+
+    return Kernel(follow, name="potentials that follow the contacts")
+
+
 @functools.cache
 def through(ndim: int) -> Kernel:
     """Return the kernel of the weighted mean of the fluxes through the planes normal to x."""

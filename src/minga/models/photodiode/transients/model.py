@@ -12,6 +12,8 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.errors import CaseError, RunError
+from minga.lang.expr import where
+from minga.models.photodiode.review import of_gains
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.failures import explainer, place_words
@@ -42,7 +44,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     """Return the Model of a transient; the first step of a run finds the steady state, the others are steps in time.
 
     Observables: t (s), V and V_source (V), J, J_conduction and J_displacement (A/cm2), charge (C/cm2), light,
-    uniformity, steps_taken and steps_rejected.
+    uniformity, steps_taken and steps_rejected, and M with ionisation, as of currents at voltages.
 
     Parameters
     ----------
@@ -118,6 +120,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         steps=MOST_STEPS,
         explain=_explainer(stepping),
         over=Over(stepping.over, _finished(stepping)),
+        review=of_gains(("M",), "transient") if problem.ionisation else None,
         tables={"transient": COLUMNS},
         opening=True,
         clock=Clock(target=stepping.goal),
@@ -147,6 +150,8 @@ def _observed(program: Program, stepping: Stepping) -> dict[str, Register | tupl
         ("steps_rejected", stepping.rejected),
     ):
         found[name] = register
+    if stages.newton.ionisation:
+        value("M", 1.0 / where(stepping.inverse > 0.0, stepping.inverse, 1.0))
     return found
 
 
