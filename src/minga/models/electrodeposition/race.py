@@ -10,7 +10,6 @@ whose standard deviation along each axis is w/2. Branches are then about as wide
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.math import log
 from minga.lang.random import random
+from minga.models.electrodeposition.averages import record_averages, rounds_over
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, FLUID
 from minga.models.electrodeposition.transport import volume
@@ -75,26 +75,15 @@ class Race:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """Number of averages over three cells along each axis; each adds half a cell width squared to the variance."""
-        ratios = [self.radius / float(widths.min()) for widths in map(self.lengths.grid.widths, self._axes)]
-        return tuple(math.ceil(0.5 * ratio * ratio - 1e-9) for ratio in ratios)
-
-    @property
-    def _axes(self) -> range:
-        return range(self.lengths.ndim)
+        """Number of averages over three cells along each axis."""
+        return rounds_over(self.lengths.grid, self.radius)
 
     def start(self, program: Program, kind: Field, flux: Field) -> None:
         """Record the arrival times of all cells; no cell is drawn yet."""
         lengths = self.lengths
         flow, size = self.mean
         program.apply(weigh(lengths), kind, flux, lengths.fields, flow.now, size.now)
-        done = 0
-        for count in sorted({*self.rounds} - {0}):
-            with program.repeat(count - done):
-                for axis in (a for a in self._axes if self.rounds[a] >= count):
-                    program.apply(average(lengths.ndim, axis), flow.now, size.now, flow.next, size.next)
-                    program.rotate(flow, size)
-            done = count
+        record_averages(program, self.mean, self.rounds)
         made = arrive(lengths.ndim, self.exponent)
         program.apply(made, kind, flux, flow.now, size.now, self.arrival, self.turning)
 
@@ -140,19 +129,6 @@ def weigh(lengths: Lengths) -> Kernel:
         size[here] = where(draws, volume(lengths, widths), 0.0)
 
     return weigh_cells
-
-
-@functools.cache
-def average(ndim: int, axis: int) -> Kernel:
-    """Return the kernel of the averages of two fields over three cells along an axis, with weights 1, 2 and 1."""
-    here, down, up = (0,) * ndim, step(ndim, axis, -1), step(ndim, axis, 1)
-
-    @kernel
-    def average_three(a: CellReader, b: CellReader, a_mean: CellReader, b_mean: CellReader) -> None:
-        for source, target in ((a, a_mean), (b, b_mean)):
-            target[here] = 0.5 * source[here] + 0.25 * (source[down] + source[up])
-
-    return average_three
 
 
 @functools.cache

@@ -197,6 +197,10 @@ class GrowthSettings(BaseModel):
         float | None,
         Field(gt=0, lt=1, description="compact until the cathode's concentration is below this fraction of the bulk's"),
     ] = None
+    surface_energy: Annotated[
+        Positive | None,
+        Field(description="J/m2, by which curvature shifts the equilibrium potential of the metal; needs a radius"),
+    ] = None
 
 
 class TimeSettings(BaseModel):
