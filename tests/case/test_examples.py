@@ -21,9 +21,9 @@ from thinned import thinned
 NAMES = [
     "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "critters", "cyclic", "day-and-night",
     "electroconvection", "fingers", "forest-fire", "ginzburg-landau", "gray-scott", "growth", "heat", "highlife",
-    "ising", "land", "langtons-loop", "laplace", "life-3d", "life", "membrane", "msm", "phase-field", "pin-ac", "pin-inp",
-    "planar", "pnp-1d", "recovery", "rtm", "sandpile", "si-1", "si-qe", "swift-hohenberg", "traffic", "voltammetry",
-    "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
+    "ising", "land", "langtons-loop", "laplace", "life-3d", "life", "membrane", "msm", "phase-field", "pin-ac",
+    "pin-inp", "planar", "pnp-1d", "recovery", "rtm", "sandpile", "si-1", "si-qe", "swift-hohenberg", "traffic",
+    "voltammetry", "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
 ]  # fmt: skip
 WAVES = {"land", "waves", "waves-vti", "rtm"}  # run in tests/models/waves
 CELLS = {
