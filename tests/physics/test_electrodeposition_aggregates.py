@@ -29,13 +29,17 @@ def aggregate(ndim: int, count: int, seed: int, side: int) -> tuple[list[int], l
     """Numbers of cells and radii of gyration of an aggregate that grows from the middle of a circle or a sphere.
 
     A walker starts on a circle around the aggregate, where those that come from the outer one first meet it alike, and
-    is lost on the outer one. It joins where it is when its next step would lead into the aggregate: a cell is drawn in
-    proportion to its flux, as by the model. Far from the aggregate it takes steps as long as nothing can be hit.
+    is lost on the outer one. It joins where it is when its next step would lead into the aggregate, whose surface is
+    half as far as the next cell, so that such a step is twice as likely. Cells are then drawn in proportion to their
+    fluxes, as by the model. Far from the aggregate it takes steps as long as nothing can be hit.
     """
-    rng, half, bound = random.Random(seed), side // 2, side / 2 - 3.0
-    near = np.full((side,) * ndim, REACH, np.int8)
+    rng, whole, bound = random.Random(seed), side + 2 * REACH, side / 2 - 3.0
+    half = whole // 2
+    near = np.full((whole,) * ndim, REACH, np.int8)
     around = np.abs(np.indices((2 * REACH + 1,) * ndim) - REACH).max(axis=0).astype(np.int8)
-    far, strides = memoryview(near.reshape(-1)), [side ** (ndim - 1 - axis) for axis in range(ndim)]
+    far, strides = memoryview(near.reshape(-1)), [whole ** (ndim - 1 - axis) for axis in range(ndim)]
+    pairs = [(axis, way) for axis in range(ndim) for way in (-1, 1)]
+    offsets = [way * strides[axis] for axis, way in pairs]
     sums, square, outer = [0.0] * ndim, 0.0, 0.0
     cells: list[int] = []
     radii: list[float] = []
@@ -67,12 +71,12 @@ def aggregate(ndim: int, count: int, seed: int, side: int) -> tuple[list[int], l
         if free > 2:
             place = [p + round(free * x) for p, x in zip(place, directions(rng, ndim), strict=True)]
             continue
-        axis, side_of = divmod(int(rng.random() * 2 * ndim), 2)
-        way = 2 * side_of - 1
-        if far[index + way * strides[axis]] == 0:
+        into = [far[index + offset] == 0 for offset in offsets]
+        if rng.random() * (len(offsets) + sum(into)) < 2 * sum(into):
             add(place)
             place = started()
         else:
+            axis, way = rng.choice([pair for pair, hit in zip(pairs, into, strict=True) if not hit])
             place[axis] += way
     return cells, radii
 
