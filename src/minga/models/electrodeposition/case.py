@@ -34,6 +34,7 @@ from minga.models.electrodeposition.protocols.fitting import (
 )
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Part, largest_current
+from minga.models.electrodeposition.race import check_grain
 from minga.models.electrodeposition.reacting import check_reactions
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
@@ -185,7 +186,8 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     check_reactions(problem, settings.scheme)
     check_limits(problem)
     check_surface_energy(problem)
-    if problem.growth is not None and problem.growth.radius:
+    check_grain(problem)
+    if problem.growth is not None and (problem.growth.radius or problem.growth.grain):
         check_equal_cells(space)
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
@@ -392,7 +394,7 @@ def _growth(
         )
     porosity = charge_balance(species, metal, volume) if chosen.porosity is None else chosen.porosity
     radius, energy = chosen.radius or 0.0, chosen.surface_energy or 0.0
-    return Growth(metal.name, volume, porosity, chosen.exponent, radius, chosen.onset, energy)
+    return Growth(metal.name, volume, porosity, chosen.exponent, radius, chosen.onset, energy, chosen.grain or 0.0)
 
 
 def _disturbed(

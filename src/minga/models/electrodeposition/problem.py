@@ -200,6 +200,8 @@ class Growth:
         porous from then on; None: it is porous from the beginning.
     surface_energy
         Surface energy of the metal, J/m2, by which curvature shifts its equilibrium potential; it needs a radius.
+    grain
+        Width of the blocks of cells that share their random numbers, m; 0: each cell draws by itself.
     """
 
     ion: str
@@ -209,6 +211,7 @@ class Growth:
     radius: float = 0.0
     onset: float | None = None
     surface_energy: float = 0.0
+    grain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,10 @@ class GrowthSettings(BaseModel):
         Positive | None,
         Field(description="J/m2, by which curvature shifts the equilibrium potential of the metal; needs a radius"),
     ] = None
+    grain: Annotated[
+        Annotated[Length, Field(gt=0)] | None,
+        Field(description="width of the blocks of cells that share their random numbers; by default a cell"),
+    ] = None
 
 
 class TimeSettings(BaseModel):
