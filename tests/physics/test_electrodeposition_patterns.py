@@ -118,3 +118,29 @@ def test_pulses_keep_a_deposit_smooth_that_branches_under_direct_current() -> No
     # The pulses leave 0.13 um of compact copper, less than a cell.
     assert (rough > 0.5, smooth) == (True, 0.0)
     assert pulsed["deposit_charge"] == pytest.approx(direct["deposit_charge"], rel=1e-6)
+
+
+def rough(cells: int, grain: float) -> float:
+    """Roughness of the front over six seeds, in m, of half a millimetre of copper sulphate in so many cells."""
+    width = 0.5e-3 / cells
+    grid = Grid((cells, cells), axes=("y", "x"), spacing=width, periodic=(False, True))
+    metal, found = Electrode({"Cu": Reversible(100.0)}), []
+    for seed in range(1, 7):
+        problem = Problem(
+            grid, COPPER, Steps(2.0, 2.0, 0.02, tolerance=1e-2), cathode=metal, anode=metal, voltage=0.3,
+            growth=Growth("Cu", 7.1e-6, 0.998, radius=62.5e-6, grain=grain), seed=seed,
+        )  # fmt: skip
+        model = electrodeposition(problem)
+        with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:
+            drive(model, engine, 1)
+            solid = engine.gather(model.field("kind")) == CATHODE
+        tops = np.where(solid.any(axis=0), cells - np.argmax(solid[::-1], axis=0), 0)
+        found.append(float(tops.std()) * width)
+    return float(np.mean(found))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_grain_keeps_the_roughness_that_falls_with_the_cells_without_it() -> None:
+    assert rough(64, 0.0) < 0.75 * rough(32, 0.0)
+    assert rough(64, 31.25e-6) == pytest.approx(rough(32, 31.25e-6), rel=0.2)
