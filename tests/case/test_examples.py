@@ -21,9 +21,9 @@ from thinned import thinned
 NAMES = [
     "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "critters", "cyclic", "day-and-night",
     "electroconvection", "fingers", "forest-fire", "ginzburg-landau", "gray-scott", "growth", "heat", "highlife",
-    "ising", "land", "langtons-loop", "laplace", "life-3d", "life", "membrane", "msm", "pin-ac", "pin-inp", "planar",
-    "pnp-1d", "recovery", "rtm", "sandpile", "si-1", "si-qe", "swift-hohenberg", "traffic", "voltammetry",
-    "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
+    "ising", "land", "langtons-loop", "laplace", "life-3d", "life", "membrane", "msm", "phase-field", "pin-ac",
+    "pin-inp", "planar", "pnp-1d", "recovery", "rtm", "sandpile", "si-1", "si-qe", "swift-hohenberg", "traffic",
+    "voltammetry", "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
 ]  # fmt: skip
 WAVES = {"land", "waves", "waves-vti", "rtm"}  # run in tests/models/waves
 CELLS = {
@@ -33,7 +33,7 @@ CELLS = {
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""
 DEVICES = {"apd", "msm", "pin-ac", "pin-inp", "planar", "recovery", "si-1", "si-qe"}
 """Read in tests/models/photodiode/test_case.py, where one of them runs."""
-EQUATIONS = {"brusselator", "ginzburg-landau", "swift-hohenberg"}  # run in tests/models/pde/test_pde.py
+EQUATIONS = {"brusselator", "ginzburg-landau", "phase-field", "swift-hohenberg"}  # run in tests/models/pde/test_pde.py
 SMALL = {"traffic": (330,), "life-3d": (9, 12, 70), "wireworld": (40, 75), "langtons-loop": (34, 66)}
 
 

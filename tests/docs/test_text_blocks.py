@@ -27,7 +27,7 @@ COMMAND = re.compile(r"(?:\w*\$ )?(minga|pip|python|make|ssh|mpiexec|srun|sudo|g
 NOT_HERE = {
     "broadcast.md", "comparison.md", "electroconvection.md", "electrodeposition.md", "equations.md", "fft.md", "lab.md",
     "matmul.md", "photodiode.md", "rules.md", "survival.md", "waves.md", "wave-equations.md", "milano.md", "tinetti.md",
-    "CONTRIBUTING.md", "gpu.md", "clusters.md", "machines.md", "cases.md",
+    "CONTRIBUTING.md", "phase-field.md", "gpu.md", "clusters.md", "machines.md", "cases.md",
 }  # fmt: skip
 """Pages with blocks of output, formulas, and files and programs for other systems."""
 PACKAGES = {"pde": "py-pde"}

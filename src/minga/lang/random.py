@@ -110,6 +110,12 @@ def random_bits() -> Node:
     return _word(trace, draw)
 
 
+def random_at(place: tuple[Node, Node]) -> Node:
+    """Draw a number uniform in [0, 1) that depends on a place, two u4 words, in place of the cell."""
+    word, _ = threefry(_key(current_trace("random_at")), place)
+    return cast(word, "f8") * const(2.0**-32, "f8")
+
+
 def chance(probability: float, draw: int) -> Node | bool:
     """Return a bool that is true with a probability, from draw number `draw` of the cell.
 

@@ -631,7 +631,7 @@ def test_mistakes_in_cases_name_the_entry(entry: str, key: str, message: str) ->
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["brusselator", "ginzburg-landau", "swift-hohenberg"])
+@pytest.mark.parametrize("name", ["brusselator", "ginzburg-landau", "phase-field", "swift-hohenberg"])
 def test_examples_run_the_same_on_three_ranks(name: str) -> None:
     tables = tomllib.loads(examples()[name].read_text())
 

@@ -17,6 +17,7 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.electrodeposition.conditions import check_pair, electrode_of
 from minga.models.electrodeposition.contacts import check_attached
+from minga.models.electrodeposition.curvature import check_surface_energy
 from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
 from minga.models.electrodeposition.geometry import check_equal_cells, grid_of, kinds_of
@@ -33,6 +34,7 @@ from minga.models.electrodeposition.protocols.fitting import (
 )
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Part, largest_current
+from minga.models.electrodeposition.race import check_grain
 from minga.models.electrodeposition.reacting import check_reactions
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
@@ -183,7 +185,9 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     check_solution(problem, settings.scheme)
     check_reactions(problem, settings.scheme)
     check_limits(problem)
-    if problem.growth is not None and problem.growth.radius:
+    check_surface_energy(problem)
+    check_grain(problem)
+    if problem.growth is not None and (problem.growth.radius or problem.growth.grain):
         check_equal_cells(space)
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
@@ -389,7 +393,8 @@ def _growth(
             remedy=f"give it in m3/mol; that of Zn is {METALS['Zn']:.3g}",
         )
     porosity = charge_balance(species, metal, volume) if chosen.porosity is None else chosen.porosity
-    return Growth(metal.name, volume, porosity, chosen.exponent, chosen.radius or 0.0, chosen.onset)
+    radius, energy = chosen.radius or 0.0, chosen.surface_energy or 0.0
+    return Growth(metal.name, volume, porosity, chosen.exponent, radius, chosen.onset, energy, chosen.grain or 0.0)
 
 
 def _disturbed(

@@ -76,6 +76,8 @@ class FaceValues:
         Potential above minus potential below, V.
     stern
         Thickness of the Stern layer, m; 0 inside the solution.
+    opposed
+        Potential by which the curvature of the cathode opposes deposition, V; 0 elsewhere.
     """
 
     axis: int
@@ -87,6 +89,7 @@ class FaceValues:
     distance: Number
     difference: Node
     stern: Number
+    opposed: Number = 0.0
 
     @property
     def passable(self) -> Node:
@@ -254,7 +257,7 @@ def species_flux(
                 face.area,
                 conductance,
                 share,
-                where(above, face.difference, -face.difference),
+                _driving(problem, species.name, where(above, face.difference, -face.difference), face.opposed),
                 where(above, w, -w),
                 at(concentrations[number]),
                 given,
@@ -299,6 +302,12 @@ def _properties(problem: Problem, face: FaceValues, number: int, concentrations:
             for middle, (low, high) in zip(mean, pairs, strict=True)
         ]
     return solution.at(number, solution.salt(mean))
+
+
+def _driving(problem: Problem, ion: str, difference: Node, opposed: Number) -> Node:
+    """Return the potential of the metal minus that of the cell, plus that of curvature for the deposited ion."""
+    growth = problem.growth
+    return difference if growth is None or growth.ion != ion or isinstance(opposed, float) else difference + opposed
 
 
 def _widths(problem: Problem, face: FaceValues, concentrations: Readers) -> Node:

@@ -12,6 +12,7 @@ before.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -102,7 +103,7 @@ class DepositGrowth:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "flux", Field("flux into deposit", self.problem.grid, unit="mol/s"))
-        put(self, "race", Race(self.lengths, self.growth.exponent, self.growth.radius))
+        put(self, "race", Race(self.lengths, self.growth.exponent, self.growth.radius, self.growth.grain))
         put(self, "vacating", Vacating(self.state, self.lengths, self.rates, self.race.turning))
         parts = self.problem, self.state, self.lengths, self.transport
         put(self, "dissolving", Dissolving(*parts, self.number, self.rates, self.race))
@@ -212,10 +213,11 @@ class DepositGrowth:
                 self.dissolving.record(program)
 
     def _keyed(self, program: Program, start: Callable[[Program], None]) -> None:
-        """Record the start of a race; the number of cells that have changed takes the place of the step in u."""
+        """Record the start of a race; the number of cells, or blocks, that have changed takes the place of the step."""
         kept = Register("step of run", "u8")
         program.let(kept, STEP)
-        program.let(STEP, cast(as_node(self.cells), "u8"))
+        changed = as_node(self.cells)
+        program.let(STEP, cast(changed // math.prod(self.race.block) if self.growth.grain else changed, "u8"))
         start(program)
         program.let(STEP, kept)
 

@@ -149,7 +149,9 @@ class Iteration:
         problem, state, formula, course = self.problem, self.state, self.formula, self.course
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
         transport = self.transport
-        self.poisson.assemble(program, phi.next, then, transport.up, transport.down, transport.gain, transport.film)
+        self.poisson.assemble(
+            program, phi.next, then, transport.up, transport.down, transport.gain, transport.film, transport.bent
+        )
         wanted = None
         if problem.voltage is None:
             given, now, before = as_node(self._density) * self.plane, *self._charges_before()

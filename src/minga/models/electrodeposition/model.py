@@ -147,6 +147,7 @@ def _semi_implicit(
             *lengths.fields,
             *stepping.rates,
             *sum(transport.film, ()),
+            *transport.bent,
             *solvers.fields,
             *flow_fields,
             *stepping.grown,

@@ -11,6 +11,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.curvature import curved
 from minga.models.electrodeposition.disturbances import largest_velocity
 from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
 from minga.models.electrodeposition.film import behind
@@ -108,6 +109,7 @@ def _currents(
         currents(problem, lengths, axis), state.kind, phi.now, phi.previous, phi.next,
         [c.now for c in state.concentration], [v.previous for v in state.velocity], [v.next for v in state.velocity],
         iteration.poisson.carried[axis], lengths.fields, list(iteration.transport.film[axis]),
+        iteration.transport.bent,
         region=region, voltage=state.voltage, voltage1=iteration.voltages[0], voltage2=iteration.voltages[1],
         at_cathode=iteration.drive["at_cathode"], at_anode=iteration.drive["at_anode"],
         rate=formula.rate, h0=formula.now, h1=formula.before, ratio=formula.ratio,
@@ -125,11 +127,11 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def currents_through_faces(
         kind: CellReader, phi: CellReader, before: CellReader, earlier: CellReader, c: Readers, velocity: Readers,
-        previous: Readers, result: CellReader, widths: Readers, film: Readers, *, voltage: Node, voltage1: Node,
-        voltage2: Node, at_cathode: Node, at_anode: Node, rate: Node, h0: Node, h1: Node, ratio: Node,
+        previous: Readers, result: CellReader, widths: Readers, film: Readers, bent: Readers, *, voltage: Node,
+        voltage1: Node, voltage2: Node, at_cathode: Node, at_anode: Node, rate: Node, h0: Node, h1: Node, ratio: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = face_values(problem, lengths, axis, kind, phi, widths, drive)
+        face = curved(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), bent)
         once = face_values(problem, lengths, axis, kind, before, widths, driving(voltage1, at_cathode, at_anode))
         then = face_values(problem, lengths, axis, kind, earlier, widths, driving(voltage2, at_cathode, at_anode))
         change = rate * face.difference - (h0 * once.difference - h1 * then.difference)

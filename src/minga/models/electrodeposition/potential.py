@@ -31,6 +31,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.curvature import curved
 from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
 from minga.models.electrodeposition.film import behind, covered
 from minga.models.electrodeposition.lengths import Lengths
@@ -154,6 +155,7 @@ class Poisson:
         down: Sequence[Sequence[Field]],
         gain: Sequence[Mapping[int, Field]],
         film: Sequence[Sequence[Field]],
+        bent: Sequence[Field],
     ) -> None:
         """Record the operators, the residual and the sums at the electrodes for a state of the iteration.
 
@@ -170,6 +172,8 @@ class Poisson:
             the net flux.
         film
             Potential differences that films take, by axis.
+        bent
+            The curvature of the deposit's surface, if its surface has an energy.
         """
         state, problem, sums = self.state, self.problem, self.sums
         velocity = [v.now for v in state.velocity], [v.previous for v in state.velocity]
@@ -181,7 +185,7 @@ class Poisson:
                 charge_faces(problem, self.lengths, axis), state.kind, potential, list(concentration), *velocity,
                 self.lengths.fields, self.first.faces[axis], self.walls[axis], self.carried[axis],
                 self.second.faces[axis], self.thin[axis], self.spread[axis], list(up[axis]), list(down[axis]),
-                list(gain[axis].values()), list(film[axis]),
+                list(gain[axis].values()), list(film[axis]), bent,
                 **self.drive, ratio=self.formula.ratio, inverse=inverse,
             )  # fmt: skip
             if found is not None:
@@ -260,11 +264,11 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     def charge_at_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
         conductance: CellReader, wall: CellReader, carried: CellReader, screening: CellReader, thin: CellReader,
-        spread: CellReader, up: Readers, down: Readers, gain: Readers, film: Readers, *, voltage: Node,
-        at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
+        spread: CellReader, up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers, *,
+        voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
     ) -> dict[str, Reduced] | None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = face_values(problem, lengths, axis, kind, phi, widths, drive)
+        face = curved(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), bent)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)
         found = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from minga.errors import CaseError
 from minga.models.electrodeposition.acid import acid_of
+from minga.models.electrodeposition.curvature import per_curvature
 from minga.models.electrodeposition.groups import (
     Salt,
     Scales,
@@ -131,7 +132,11 @@ def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:
     elif same and len(problem.cathode.surfaces) > 1:
         porosity += ", an upper bound where other reactions carry a part of the current"
     wide = f"about {_prefixed(growth.radius, unit['length'])} wide" if growth.radius else "as wide as a cell"
-    return f"{porosity}; branches are {wide}"
+    text = f"{porosity}; branches are {wide}"
+    if growth.surface_energy and growth.radius:
+        shift = _prefixed(per_curvature(problem) / growth.radius, unit["potential"])
+        text += f"; at a curvature of 1/radius the surface energy shifts the potential by {shift}"
+    return text
 
 
 def _layers(problem: Problem, unit: dict[str, str]) -> Notes:

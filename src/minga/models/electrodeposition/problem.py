@@ -198,6 +198,10 @@ class Growth:
     onset
         The deposit is compact until the ion's concentration at the cathode is below this fraction of the bulk's, and
         porous from then on; None: it is porous from the beginning.
+    surface_energy
+        Surface energy of the metal, J/m2, by which curvature shifts its equilibrium potential; it needs a radius.
+    grain
+        Width of the blocks of cells that share their random numbers, m; 0: each cell draws by itself.
     """
 
     ion: str
@@ -206,6 +210,8 @@ class Growth:
     exponent: float = 1.0
     radius: float = 0.0
     onset: float | None = None
+    surface_energy: float = 0.0
+    grain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,15 @@ batch are drawn by the same fluxes, so none is drawn beside another: next to a f
 
 With a radius w, weights follow from the flux and the volume of the cells around, averaged with a bell-shaped weight
 whose standard deviation along each axis is w/2. Branches are then about as wide as w, whatever the width of cells is.
+
+With a grain g, the cells of each block of the width g share their u, until the volume of a block has been deposited.
+The quantum of chance is then g**ndim, whatever the width of cells is, and the blocks of a seed draw the same numbers on
+any grid.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -18,20 +21,22 @@ from typing import Final
 
 from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
+from minga.errors import CaseError
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import Node, as_node, where
+from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.math import log
-from minga.lang.random import random
+from minga.lang.random import random, random_at
+from minga.models.electrodeposition.averages import record_averages, rounds_over
 from minga.models.electrodeposition.lengths import Lengths
-from minga.models.electrodeposition.problem import ANODE, FLUID
+from minga.models.electrodeposition.problem import ANODE, FLUID, Problem
 from minga.models.electrodeposition.transport import volume
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
-__all__ = ["NOBODY", "Race", "neighbours"]
+__all__ = ["NOBODY", "Race", "check_grain", "neighbours"]
 
 Readers = Sequence[CellReader]
 
@@ -53,6 +58,8 @@ class Race:
         Exponent of the weights.
     radius
         Radius over which fluxes are averaged, m; 0: each cell counts by itself.
+    grain
+        Width of the blocks that share their random numbers, m; 0: each cell draws by itself.
     arrival
         Logarithm of each cell's arrival time.
     turning
@@ -62,6 +69,7 @@ class Race:
     lengths: Lengths
     exponent: float
     radius: float = 0.0
+    grain: float = 0.0
     arrival: Field = field(init=False)
     turning: Field = field(init=False)
     mean: tuple[Field, Field] = field(init=False)
@@ -75,27 +83,22 @@ class Race:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """Number of averages over three cells along each axis; each adds half a cell width squared to the variance."""
-        ratios = [self.radius / float(widths.min()) for widths in map(self.lengths.grid.widths, self._axes)]
-        return tuple(math.ceil(0.5 * ratio * ratio - 1e-9) for ratio in ratios)
+        """Number of averages over three cells along each axis."""
+        return rounds_over(self.lengths.grid, self.radius)
 
     @property
-    def _axes(self) -> range:
-        return range(self.lengths.ndim)
+    def block(self) -> tuple[int, ...]:
+        """Number of cells along each axis of a block that shares its random numbers."""
+        grid = self.lengths.grid
+        return tuple(max(1, round(self.grain / float(grid.widths(axis)[0]))) for axis in range(grid.ndim))
 
     def start(self, program: Program, kind: Field, flux: Field) -> None:
         """Record the arrival times of all cells; no cell is drawn yet."""
         lengths = self.lengths
         flow, size = self.mean
         program.apply(weigh(lengths), kind, flux, lengths.fields, flow.now, size.now)
-        done = 0
-        for count in sorted({*self.rounds} - {0}):
-            with program.repeat(count - done):
-                for axis in (a for a in self._axes if self.rounds[a] >= count):
-                    program.apply(average(lengths.ndim, axis), flow.now, size.now, flow.next, size.next)
-                    program.rotate(flow, size)
-            done = count
-        made = arrive(lengths.ndim, self.exponent)
+        record_averages(program, self.mean, self.rounds)
+        made = arrive(lengths.grid.shape, self.exponent, self.block if self.grain else None)
         program.apply(made, kind, flux, flow.now, size.now, self.arrival, self.turning)
 
     def draw(self, program: Program, kind: Field) -> SimpleNamespace:
@@ -112,6 +115,24 @@ class Race:
     def mark(self, program: Program, place: Register) -> None:
         """Record that a cell has been drawn."""
         program.apply(mark_cell(self.lengths.grid), self.turning, place=place)
+
+
+def check_grain(problem: Problem) -> None:
+    """Reject a grain that is narrower than a cell.
+
+    Raises
+    ------
+    CaseError
+        If the growth has such a grain.
+    """
+    growth = problem.growth
+    widest = max(float(problem.grid.widths(axis).max()) for axis in range(problem.grid.ndim))
+    if growth is not None and 0.0 < growth.grain < (1.0 - 1e-6) * widest:
+        raise CaseError(
+            f"the grain of {growth.grain:.3g} m is narrower than a cell, {widest:.3g} m",
+            key="electrodeposition.growth.grain",
+            remedy="refine the grid, or give a grain of one or more cells",
+        )
 
 
 # In kernels ----------------------------------------------------------------------------------------------------------
@@ -142,23 +163,19 @@ def weigh(lengths: Lengths) -> Kernel:
     return weigh_cells
 
 
-@functools.cache
-def average(ndim: int, axis: int) -> Kernel:
-    """Return the kernel of the averages of two fields over three cells along an axis, with weights 1, 2 and 1."""
-    here, down, up = (0,) * ndim, step(ndim, axis, -1), step(ndim, axis, 1)
-
-    @kernel
-    def average_three(a: CellReader, b: CellReader, a_mean: CellReader, b_mean: CellReader) -> None:
-        for source, target in ((a, a_mean), (b, b_mean)):
-            target[here] = 0.5 * source[here] + 0.25 * (source[down] + source[up])
-
-    return average_three
+def _shared(shape: tuple[int, ...], block: tuple[int, ...]) -> Node:
+    """Return the random number of the block that the cell belongs to."""
+    numbers = [cast(mg.index(axis, "i8") // width, "u4") for axis, width in enumerate(block)]
+    row = cast(as_node(0), "u4")
+    for axis, number in enumerate(numbers[:-1]):
+        row = row * cast(as_node(-(-shape[axis] // block[axis])), "u4") + number
+    return random_at((numbers[-1], row))
 
 
 @functools.cache
-def arrive(ndim: int, exponent: float) -> Kernel:
+def arrive(shape: tuple[int, ...], exponent: float, block: tuple[int, ...] | None = None) -> Kernel:
     """Return the kernel of the logarithm of each cell's arrival time, which also clears all marks."""
-    here = (0,) * ndim
+    here = (0,) * len(shape)
 
     @kernel
     def arrival_of_cells(
@@ -166,7 +183,8 @@ def arrive(ndim: int, exponent: float) -> Kernel:
     ) -> None:
         runs = (kind[here] == FLUID) & (flux[here] > 0.0)
         weight = where(runs, flow[here], 1.0) / where(runs, size[here], 1.0)
-        time = log(-log(random() + HALF_A_WORD)) - exponent * log(weight)
+        drawn = random() if block is None else _shared(shape, block)
+        time = log(-log(drawn + HALF_A_WORD)) - exponent * log(weight)
         arrival[here] = where(runs, time, NOBODY)
         turning[here] = 0
 

@@ -197,6 +197,14 @@ class GrowthSettings(BaseModel):
         float | None,
         Field(gt=0, lt=1, description="compact until the cathode's concentration is below this fraction of the bulk's"),
     ] = None
+    surface_energy: Annotated[
+        Positive | None,
+        Field(description="J/m2, by which curvature shifts the equilibrium potential of the metal; needs a radius"),
+    ] = None
+    grain: Annotated[
+        Annotated[Length, Field(gt=0)] | None,
+        Field(description="width of the blocks of cells that share their random numbers; by default a cell"),
+    ] = None
 
 
 class TimeSettings(BaseModel):

@@ -19,6 +19,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.couples import Couples, from_partner, gains
+from minga.models.electrodeposition.curvature import Curvature, curved
 from minga.models.electrodeposition.electrodes import surfaces
 from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
 from minga.models.electrodeposition.film import behind, film_fields
@@ -88,6 +89,8 @@ class Transport:
         the metal, m3/s; without those that no reaction forms from another.
     film
         Potential differences that films take, by axis.
+    curvature
+        Curvature of the deposit's surface, where it has a surface energy.
     """
 
     problem: Problem
@@ -102,6 +105,7 @@ class Transport:
     down: tuple[tuple[Field, ...], ...] = field(init=False)
     gain: tuple[dict[int, Field], ...] = field(init=False)
     film: tuple[tuple[Field, ...], ...] = field(init=False)
+    curvature: Curvature | None = field(init=False)
     work: tuple[Field, ...] = field(init=False)
     vectors: Vectors | None = field(init=False)
     couples: Couples | None = field(init=False)
@@ -123,6 +127,7 @@ class Transport:
         put(self, "down", on_faces("down"))
         put(self, "gain", gains(self.problem))
         put(self, "film", film_fields(self.problem))
+        put(self, "curvature", Curvature.of(self.problem))
         zero = fixed(0.0)
         names = [f"{s.name} {w}" for w in ("upper", "partial") for s in self.problem.species]
         if grid.ndim > 1:
@@ -140,7 +145,7 @@ class Transport:
             program.apply(
                 coefficients(self.problem, self.lengths, axis), self.state.kind, potential, list(concentration),
                 *velocity, self.lengths.fields, self.up[axis], self.down[axis], list(self.gain[axis].values()),
-                list(self.film[axis]),
+                list(self.film[axis]), self.bent,
                 **self.drive, ratio=self.formula.ratio,
             )  # fmt: skip
 
@@ -183,6 +188,11 @@ class Transport:
             program.apply(positive(self.lengths, slack), x, b, *shared, then[number], rate=formula.rate)
 
     @property
+    def bent(self) -> list[Field]:
+        """The field of the curvature, if there is one."""
+        return [] if self.curvature is None else [self.curvature.value]
+
+    @property
     def slack(self) -> float:
         """Fraction of the largest concentration up to which a negative one becomes 0."""
         return CLIPPED * self.problem.steps.tolerance
@@ -193,7 +203,9 @@ class Transport:
         return [n for n, s in enumerate(self.problem.species) if surfaces(self.problem, s) == (None, None)]
 
     def measure(self, program: Program) -> None:
-        """Record the amounts that must stay constant."""
+        """Record the amounts that must stay constant, and the curvature of the surface."""
+        if self.curvature is not None:
+            self.curvature.measure(program, self.state.kind)
         for number in self.kept:
             source = self.state.concentration[number].now
             program.apply(amount(self.lengths), source, self.lengths.fields, into=self.amounts[number])
@@ -265,11 +277,12 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def species_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
-        up: Readers, down: Readers, gain: Readers, film: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node,
-        ratio: Node,
+        up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers, *, voltage: Node, at_cathode: Node,
+        at_anode: Node, ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film)
+        face = curved(problem, face, bent)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)
         for number in range(len(c)):
