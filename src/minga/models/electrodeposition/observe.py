@@ -34,7 +34,8 @@ def record_observables(
     """Record the observables, and return their registers by name.
 
     Currents are in A/m2 of the cathode's plane, positive where cations move to the cathode, and include the
-    displacement current of the last step.
+    displacement current of the last step. Where the deposit grows, its cells may differ from those of that step already,
+    so that those at the electrodes are the ones that the step found.
     """
     state, iteration, counters = stepping.state, stepping.iteration, stepping.counters
     seen: dict[str, Register | tuple[Register, ...]] = {
@@ -46,7 +47,10 @@ def record_observables(
         program.let(register, expression)
         seen[name] = register
 
-    at_cathode, at_anode = _electrode_currents(program, problem, lengths, iteration)
+    if stepping.growing is not None and stepping.charges is not None:
+        at_cathode, at_anode = stepping.charges.current(0), -stepping.charges.current(1)
+    else:
+        at_cathode, at_anode = _electrode_currents(program, problem, lengths, iteration)
     scale = 1.0 / iteration.plane
     value("current", at_anode * scale)
     value("current_cathode", at_cathode * scale)

@@ -188,10 +188,7 @@ class Course:
         if self.reference is not None:
             voltage = self.reference.potential(program, self.state.potential.now)
         passed = self.state.time - self.begun
-        current = self.charges.charge("rate")
-        if self.charges.layer is not None:
-            current = current + self.charges.layer.rate
-        current = current * (1.0 / self.plane)
+        current = self.charges.current() * (1.0 / self.plane)
         spectrum.add(program, self.number, passed, voltage, current, self.formula[-1])
 
     def exhaust(self, program: Program, accepted: Register) -> None:
