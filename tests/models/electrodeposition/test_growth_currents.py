@@ -1,6 +1,6 @@
-"""Currents at both electrodes of a growing deposit, in every record: the charge that comes in is the charge that is there.
+"""Currents at both electrodes of a growing deposit, in every record: the charge that passes is the charge that is there.
 
-The surface of the cathode differs from step to step, so potentials of the step before say nothing about its charge then.
+The surface of the cathode differs from step to step, so potentials of the step before do not give its charge then.
 """
 
 from __future__ import annotations

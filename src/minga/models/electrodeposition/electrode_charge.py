@@ -2,8 +2,8 @@
 
 A metal carries the charge that the field of the solution ends on. Where a capacity C per unit of area stands for a
 double layer that cells do not resolve, it takes the place of the permittivity at the metal: the charge
-C (metal - solution) then lies in the cells next to it, as an excess of ions, so that the charge of the cell is conserved
-like any other.
+C (metal - solution) then lies in the cells next to it, as an excess of ions, so that the charge of the cell is
+conserved like any other.
 
 The charge at earlier steps is that of the surface at these steps. Where the deposit has grown since, the potential of
 then at the faces of now does not give it.

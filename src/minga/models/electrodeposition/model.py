@@ -13,8 +13,8 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.electrodeposition.charges import Charges
-from minga.models.electrodeposition.electrode_charge import ElectrodeCharge
 from minga.models.electrodeposition.drawings import drawings_of
+from minga.models.electrodeposition.electrode_charge import ElectrodeCharge
 from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.iteration import Iteration

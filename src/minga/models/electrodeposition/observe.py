@@ -34,7 +34,7 @@ def record_observables(
     """Record the observables, and return their registers by name.
 
     Currents are in A/m2 of the cathode's plane, positive where cations move to the cathode, and include the
-    displacement current of the last step. Where the deposit grows, its cells may differ from those of that step already,
+    displacement current of the last step. Where the deposit grows, its cells may already differ from those of that step,
     so that those at the electrodes are the ones that the step found.
     """
     state, iteration, counters = stepping.state, stepping.iteration, stepping.counters
