@@ -1,4 +1,4 @@
-"""Currents at both electrodes of a growing deposit, in every record: the charge that passes is the charge that is there.
+"""Currents at both electrodes of a growing deposit, in every record: what passes is what is there.
 
 The surface of the cathode differs from step to step, so potentials of the step before do not give its charge then.
 """

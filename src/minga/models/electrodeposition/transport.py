@@ -20,6 +20,7 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.couples import Couples, from_partner, gains
 from minga.models.electrodeposition.electrodes import surfaces
+from minga.models.electrodeposition.equilibrium import NAMES, Equilibrium, speciate
 from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
 from minga.models.electrodeposition.film import behind, film_fields
 from minga.models.electrodeposition.lengths import Lengths
@@ -88,6 +89,8 @@ class Transport:
         the metal, m3/s; without those that no reaction forms from another.
     film
         Potential differences that films take, by axis.
+    equilibrium
+        Fields of the local equilibrium, where the solution has one.
     """
 
     problem: Problem
@@ -102,6 +105,7 @@ class Transport:
     down: tuple[tuple[Field, ...], ...] = field(init=False)
     gain: tuple[dict[int, Field], ...] = field(init=False)
     film: tuple[tuple[Field, ...], ...] = field(init=False)
+    equilibrium: tuple[Field, ...] = field(init=False)
     work: tuple[Field, ...] = field(init=False)
     vectors: Vectors | None = field(init=False)
     couples: Couples | None = field(init=False)
@@ -124,6 +128,8 @@ class Transport:
         put(self, "gain", gains(self.problem))
         put(self, "film", film_fields(self.problem))
         zero = fixed(0.0)
+        mixed = isinstance(self.problem.solution, Equilibrium)
+        put(self, "equilibrium", tuple(Field(n, grid, boundary=zero) for n in NAMES) if mixed else ())
         names = [f"{s.name} {w}" for w in ("upper", "partial") for s in self.problem.species]
         if grid.ndim > 1:
             names = ["species right side", "species unknown"]
@@ -136,13 +142,20 @@ class Transport:
     def set_faces(self, program: Program, potential: Slot, concentration: Sequence[Slot]) -> None:
         """Record the coefficients in a given potential; in a neutral bath they depend on the concentrations."""
         velocity = [v.now for v in self.state.velocity], [v.previous for v in self.state.velocity]
+        self.equilibrate(program, concentration)
         for axis in range(self.problem.grid.ndim):
             program.apply(
                 coefficients(self.problem, self.lengths, axis), self.state.kind, potential, list(concentration),
                 *velocity, self.lengths.fields, self.up[axis], self.down[axis], list(self.gain[axis].values()),
-                list(self.film[axis]),
+                list(self.film[axis]), list(self.equilibrium),
                 **self.drive, ratio=self.formula.ratio,
             )  # fmt: skip
+
+    def equilibrate(self, program: Program, concentration: Sequence[Slot]) -> None:
+        """Record the local equilibrium at these concentrations, where the solution has one."""
+        if isinstance(self.problem.solution, Equilibrium):
+            made = speciate(self.problem.solution, self.problem.grid.ndim)
+            program.apply(made, list(concentration), list(self.equilibrium))
 
     def solve(self, program: Program) -> None:
         """Record the next concentrations."""
@@ -265,11 +278,11 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def species_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
-        up: Readers, down: Readers, gain: Readers, film: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node,
-        ratio: Node,
+        up: Readers, down: Readers, gain: Readers, film: Readers, equilibrium: Readers, *, voltage: Node,
+        at_cathode: Node, at_anode: Node, ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film)
+        face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film, equilibrium)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)
         for number in range(len(c)):
