@@ -165,7 +165,7 @@ class Equilibrium:
 
     @property
     def _roles(self) -> tuple[int, ...]:
-        """What each species is: 0 the metal, 1 hydrogen, 2 sulphate."""
+        """The role of each species: 0 the metal, 1 hydrogen, 2 sulphate."""
         return tuple({"H": 1, "SO4": 2}.get(name, 0) for name in self.names)
 
     def _forms(self, number: int) -> list[tuple[int | None, int, float]]:

@@ -243,6 +243,6 @@ class Course:
         if self.spectrum is not None:
             seen |= self.spectrum.results
         if self.peaks is not None:
-            seen |= self.peaks.results
+            seen |= self.peaks.observe(program)
         program.let(seen["charge"], self.charges.charge("whole") * (1.0 / self.plane))
         return seen

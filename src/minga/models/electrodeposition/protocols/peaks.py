@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,8 +35,8 @@ class Peaks:
         Number of accepted steps in the present segment.
     points
         Voltage and current at the last two steps of the segment.
-    results
-        Registers by observable.
+    found
+        Potential and current at the peak of each ramp; a current of 0 where there is none.
     """
 
     segments: Sequence[Segment]
@@ -46,17 +45,12 @@ class Peaks:
     points: tuple[Register, ...] = field(
         default_factory=lambda: tuple(Register(f"{n} of ramp {w}") for w in ("before", "now") for n in ("V", "current"))
     )
-    results: dict[str, tuple[Register, ...]] = field(init=False)
+    found: tuple[tuple[Register, Register], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        ramps, pairs = len(self.ramps), len(list(itertools.pairwise(self.ramps)))
-        counts = {"peak_potential": ramps, "peak_current": ramps, "peak_separation": pairs}
-        found = {
-            name: tuple(Register(f"{name} {n}", initial=NOTHING) for n in range(count))
-            for name, count in counts.items()
-            if count
-        }
-        object.__setattr__(self, "results", found)
+        names = ("peak potential", "peak current")
+        found = tuple(tuple(Register(f"{name} {n}") for name in names) for n in range(len(self.ramps)))
+        object.__setattr__(self, "found", found)
 
     @property
     def ramps(self) -> list[int]:
@@ -66,10 +60,8 @@ class Peaks:
     def begin(self, program: Program, number: Register) -> None:
         """Record the beginning of a segment: its peak is not known any more."""
         program.let(self.steps, 0)
-        for place, ramp in enumerate(self.ramps):
-            with program.when(as_node(number) == ramp):
-                for name in ("peak_potential", "peak_current"):
-                    program.let(self.results[name][place], NOTHING)
+        for (_, current), ramp in zip(self.found, self.ramps, strict=True):
+            program.let(current, where(as_node(number) == ramp, 0.0, current))
 
     def add(self, program: Program, number: Register, voltage: Node, current: Node) -> None:
         """Record an accepted step of a segment: its voltage (V) and current (A/m2) may complete a peak."""
@@ -96,10 +88,26 @@ class Peaks:
         there = (sign * (high - low) > 0.0) & (sign * (high - i) >= 0.0) & (sign * high > 0.0)
         safe = where(there, curvature, 1.0)
         top = high - at * at / (4.0 * safe)
-        potential, best = self.results["peak_potential"][place], self.results["peak_current"][place]
-        better = there & ~(sign * top <= sign * as_node(best))
+        potential, best = self.found[place]
+        better = there & (sign * top > sign * best)
         program.let(potential, where(better, middle - at / (2.0 * safe), potential))
         program.let(best, where(better, top, best))
-        for pair, (one, two) in enumerate(itertools.pairwise(range(len(self.ramps)))):
-            ends = [self.results["peak_potential"][n] for n in (one, two)]
-            program.let(self.results["peak_separation"][pair], mg.abs(ends[1] - ends[0]))
+
+    def observe(self, program: Program) -> dict[str, tuple[Register, ...]]:
+        """Record the observables, lists over the ramps and over the pairs of neighbours, and return their registers."""
+        known = [as_node(current) != 0.0 for _, current in self.found]
+        values = {
+            "peak_potential": [where(k, v, NOTHING) for k, (v, _) in zip(known, self.found, strict=True)],
+            "peak_current": [where(k, i, NOTHING) for k, (_, i) in zip(known, self.found, strict=True)],
+            "peak_separation": [
+                where(known[n] & known[n + 1], mg.abs(self.found[n + 1][0] - self.found[n][0]), NOTHING)
+                for n in range(len(known) - 1)
+            ],
+        }
+        seen = {}
+        for name, items in values.items():
+            if items:
+                seen[name] = tuple(Register(f"observed {name} {n}") for n in range(len(items)))
+                for register, value in zip(seen[name], items, strict=True):
+                    program.let(register, value)
+        return seen
