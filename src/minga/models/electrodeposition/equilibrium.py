@@ -70,6 +70,11 @@ class Carrier:
     low: Node | None = None
     high: Node | None = None
 
+    @property
+    def part(self) -> Number:
+        """Mean fraction of the ion in this form."""
+        return 1.0 if self.low is None or self.high is None else 0.5 * (self.low + self.high)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixed:

@@ -324,7 +324,7 @@ def _carriers(
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
     if isinstance(solution, Equilibrium):
         forms = solution.carriers(number, face.equilibrium, down, here, problem.beta)
-        spread = functools.reduce(operator.add, (0.5 * f.diffusivity * (f.low + f.high) for f in forms))
+        spread: Number = functools.reduce(operator.add, (f.diffusivity * f.part for f in forms))
         return forms, spread, 1.0
     if solution is None or number not in solution.counts:
         return [Carrier(species.charge, charge, species.diffusivity)], species.diffusivity, 1.0
