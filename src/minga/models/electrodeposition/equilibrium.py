@@ -150,7 +150,7 @@ class Equilibrium:
                 found.append(Carrier(0, 0.0, diffusivity, None, *fractions))
                 continue
             mobility = (charge * beta) * _mobility(charge, strength, mean[form])
-            excess = LN_10 * (above.logs[form] - below.logs[form])
+            excess = as_node(LN_10 * (above.logs[form] - below.logs[form]))
             found.append(Carrier(charge, mobility, diffusivity, excess, *fractions))
         return found
 
