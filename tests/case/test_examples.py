@@ -19,7 +19,7 @@ from model_runs import assert_same, run_model
 from thinned import thinned
 
 NAMES = [
-    "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "critters", "cyclic", "day-and-night",
+    "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "couple", "critters", "cyclic", "day-and-night",
     "electroconvection", "fingers", "forest-fire", "ginzburg-landau", "gray-scott", "growth", "heat", "highlife",
     "ising", "land", "langtons-loop", "laplace", "life-3d", "life", "membrane", "msm", "phase-field", "pin-ac",
     "pin-inp", "planar", "pnp-1d", "recovery", "rtm", "sandpile", "si-1", "si-qe", "swift-hohenberg", "traffic",
@@ -27,8 +27,8 @@ NAMES = [
 ]  # fmt: skip
 WAVES = {"land", "waves", "waves-vti", "rtm"}  # run in tests/models/waves
 CELLS = {
-    "electroconvection", "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell", "zn-cell-cathode-above",
-    "zn-cell-cathode-below",
+    "couple", "electroconvection", "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell",
+    "zn-cell-cathode-above", "zn-cell-cathode-below",
 }  # fmt: skip
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""
 DEVICES = {"apd", "msm", "pin-ac", "pin-inp", "planar", "recovery", "si-1", "si-qe"}

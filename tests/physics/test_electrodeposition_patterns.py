@@ -144,3 +144,32 @@ def rough(cells: int, grain: float) -> float:
 def test_a_grain_keeps_the_roughness_that_falls_with_the_cells_without_it() -> None:
     assert rough(64, 0.0) < 0.75 * rough(32, 0.0)
     assert rough(64, 31.25e-6) == pytest.approx(rough(32, 31.25e-6), rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_reverse_current_takes_porous_metal_and_then_the_compact_metal_below_it() -> None:
+    """The metal that is left is what the charge has brought, within two cells; a porous cell has a fifth."""
+    per_mol, porosity, side = 1e-3, 0.8, 0.5e-3 / 24
+    grid = Grid((24, 8), axes=("y", "x"), spacing=(side, side), periodic=(False, True))
+    metal = Electrode({"Cu": Reversible(100.0)})
+    program = Segment("current", 300.0, duration=12.0), Segment("current", -300.0, duration=10.0)
+    problem = Problem(
+        grid, COPPER, Steps(22.0, 2.0, 0.02, tolerance=3e-2), cathode=metal, anode=metal, protocol=program,
+        growth=Growth("Cu", per_mol, porosity, onset=0.05), seed=1,
+    )  # fmt: skip
+    model = electrodeposition(problem)
+    with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:
+        begin_with(model, engine)
+        seen = []
+        for _ in range(11):
+            assert engine.run(model.step).ok
+            seen.append(observe(model, engine))
+    moles = [item["deposit_charge"] / (2 * 96485.33212) for item in seen]
+    assert seen[5]["onset_time"] > 0.0
+    compact = seen[5]["onset_time"] * 300.0 / (2 * 96485.33212) * 8 * side
+    assert moles[-1] < 0.8 * compact
+    cell = side * side / per_mol
+    assert seen[-1]["deposit_volume"] / per_mol == pytest.approx(moles[-1], abs=2 * cell)
+    assert seen[-1]["deposit_volume"] < 0.7 * seen[5]["deposit_volume"]
+    assert seen[-1]["total_SO4"] == pytest.approx(100.0 * 24 * 8 * side**2, rel=1e-12)

@@ -167,8 +167,8 @@ def test_noise_keeps_the_bath_neutral(tmp_path: Path) -> None:
 
 
 CELLS = [
-    "electroconvection", "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell", "zn-cell-cathode-above",
-    "zn-cell-cathode-below",
+    "couple", "electroconvection", "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell",
+    "zn-cell-cathode-above", "zn-cell-cathode-below",
 ]  # fmt: skip
 
 
@@ -180,10 +180,10 @@ def test_the_examples_say_what_to_expect(name: str) -> None:
     found = problem_of(said, GridSettings(**table["grid"]), path.parent)
     notes = dict(notes_of(found, scaled=said.scaled))
     assert {"ions", "Debye length", "groups", "time"} <= set(notes)
-    assert ("limiting current" in notes) == (name != "voltammetry")  # of a bath with acid none is known
+    assert ("limiting current" in notes) == (name not in ("couple", "voltammetry"))  # of a bath with acid none is known
     assert ("rolls" in notes) == (said.orientation == "horizontal")
     assert ("solid" in notes) == (name == "fingers")
-    assert ("charging" in notes) == (name == "voltammetry")
+    assert ("charging" in notes) == (name in ("couple", "voltammetry"))
 
 
 def test_ions_run_out_beyond_the_limiting_current_only(tmp_path: Path) -> None:

@@ -80,6 +80,9 @@ def test_a_file_is_the_same_as_lists(tmp_path: Path) -> None:
     assert "38" in dict(one.notes)["salt"] or "39" in dict(one.notes)["salt"]
 
 
+ACID = {"acid": "H2SO4", "acid_concentration": "0.1 M"}
+
+
 @pytest.mark.parametrize(
     ("solution", "more", "said"),
     [
@@ -93,9 +96,9 @@ def test_a_file_is_the_same_as_lists(tmp_path: Path) -> None:
         ({"concentration": [10.0, 300.0]}, {}, "'diffusivity' is missing"),
         ({"file": "nowhere.csv"}, {}, "cannot read"),
         ({"file": "nowhere.csv", **TABLE}, {}, "both file and concentration"),
-        ("pairs", {"acid": "H2SO4", "acid_concentration": "0.1 M"}, "one sulphate"),
+        ("pairs", ACID | {"cathode": {"reactions": [{"oxidised": "Cu"}]}}, "lists of reactions take free ions"),
         ("pairs", {"concentration": "1 M"}, "known up to 497"),
-        (TABLE, {"acid": "H2SO4", "acid_concentration": "0.1 M"}, "one cation and one anion"),
+        (TABLE, ACID, "one cation and one anion"),
         ("pairs", {"scheme": "relaxation"}, "has no solution"),
         ("pairs", {"debye": "1 mm"}, "resolve the Debye length"),
         ("dilute", {"debye": "1 mm", "cathode": {"Cu": "held", "capacity": 0.2}}, "resolve the Debye length"),

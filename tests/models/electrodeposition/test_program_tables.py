@@ -44,6 +44,8 @@ def test_levels_are_linear_between_rows_and_jump_at_equal_times(tmp_path: Path) 
         ("time,current\n0,1\n2,x\n", "not a number"),
         ("time,current\n0,1\n2\n", "has 1 numbers"),
         ("time,current\n0,1\n2,nan\n", "has 2 numbers"),
+        ("time,current\n0,0\n1,1e308\n", r"line 3 of profile.csv has the current 1e\+308, beyond 1e\+09"),
+        ("time,voltage\n0,0\n1e308,1\n", r"line 3 of profile.csv has the time 1e\+308"),
         ("time,current\n" + "".join(f"{n},{n % 2}\n" for n in range(300)), "has 299 intervals"),
         ("time,current\n0," + "1" * 200_000 + "\n1,1\n", "field larger than"),
     ],

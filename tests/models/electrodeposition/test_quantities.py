@@ -14,6 +14,7 @@ from minga.models.electrodeposition.quantities import Kind, quantity
         ("1.5cm", "length", 0.015), (2e-3, "length", 2e-3), ("-3 nm", "length", -3e-9),
         ("0.1 M", "concentration", 100.0), ("20 mmol/l", "concentration", 20.0), ("5 mol/m³", "concentration", 5.0),
         ("-20 mV", "potential", -0.02), ("5 mA/cm2", "current", 50.0), ("1e-2 A/cm²", "current", 100.0),
+        ("2 A/dm2", "current", 200.0),
         ("2 min", "time", 120.0), ("0.5 us", "time", 5e-7), (3, "time", 3.0),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bisulphate and ion pairs of a sulphate bath with acid by local equilibrium, as far as a note before a run tells.
+"""Bisulphate and ion pairs of a sulphate bath with acid by local equilibrium: the constants, and the state of the bath.
 
     H+ + SO4 2- = HSO4-,    M2+ + SO4 2- = MSO4
 
@@ -12,12 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
+from minga.lang.expr import Node
 from minga.models.electrodeposition.problem import Constants, Species
-from minga.models.electrodeposition.speciation import DEBYE, LOG_K, RADII
+from minga.models.electrodeposition.speciation import DEBYE, LN_10, LOG_K, RADII
 
-__all__ = ["Acid", "acid_of"]
+__all__ = ["MOBILE", "Acid", "acid_of", "activities", "constants_of"]
+
+N = TypeVar("N", float, Node)
 
 BISULPHATE: Final = 1.988
 """Decimal logarithm of the association constant of HSO4-, l/mol (phreeqc.dat)."""
@@ -47,6 +50,8 @@ class Acid:
         Ionic strength, mol/l.
     conductivity
         Conductivity, S/m.
+    activities
+        Logarithms of the activities of metal, H+ and sulphate over their total concentrations.
     """
 
     bisulphate: float
@@ -54,6 +59,7 @@ class Acid:
     free: float
     strength: float
     conductivity: float
+    activities: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 def acid_of(species: Sequence[Species], constants: Constants) -> Acid | None:
@@ -67,9 +73,9 @@ def acid_of(species: Sequence[Species], constants: Constants) -> Acid | None:
     totals = [0.0 if metal is None else metal.bulk / 1e3, proton.bulk / 1e3, sulphate.bulk / 1e3]
     strength, logs, parts = totals[2], (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, totals[2])
     for _ in range(ROUNDS):
-        logs = _activities(None if metal is None else metal.name, strength)
-        pair = 0.0 if metal is None else 10.0 ** (LOG_K[metal.name] + logs[0] + logs[2])
-        acid = 10.0 ** (BISULPHATE + logs[1] + logs[2] - logs[3])
+        name, root = None if metal is None else metal.name, math.sqrt(strength)
+        logs = activities(name, strength, root)
+        pair, acid = (0.0 if log_k is None else 10.0**log_k for log_k in constants_of(name, strength, root))
         free = _free(totals, pair, acid)
         parts = totals[0] / (1.0 + pair * free), totals[1] / (1.0 + acid * free), free
         found = 0.5 * (4.0 * parts[0] + parts[1] + 4.0 * free + (totals[1] - parts[1]))
@@ -83,12 +89,18 @@ def acid_of(species: Sequence[Species], constants: Constants) -> Acid | None:
     ]
     per_mol = constants.faraday * constants.faraday / constants.thermal
     carried = math.fsum(z * z * d * 1e3 * c * 10.0 ** (_exponent(z, strength) * log) for z, d, c, log in carriers)
+    shares = [part / total if total else 1.0 for part, total in zip(parts, totals, strict=True)]
     return Acid(
         held / totals[1],
-        1.0 - parts[0] / totals[0] if totals[0] else 0.0,
+        1.0 - shares[0],
         parts[2],
         strength,
         per_mol * carried,
+        (
+            math.log(shares[0]) + LN_10 * logs[0],
+            math.log(shares[1]) + LN_10 * logs[1],
+            math.log(shares[2]) + LN_10 * logs[2],
+        ),
     )
 
 
@@ -102,17 +114,31 @@ def _free(totals: Sequence[float], pair: float, acid: float) -> float:
     return 0.5 * (low + high)
 
 
-def _activities(metal: str | None, strength: float) -> tuple[float, float, float, float]:
-    """Return log10 of the activity coefficients of metal, H+, sulphate and bisulphate."""
-    a, b = DEBYE
-    root = math.sqrt(strength)
+def constants_of(metal: str | None, strength: N, root: N) -> tuple[N | None, N]:
+    """Return log10 of the constants for concentrations in mol/l: of pairs (None without a metal) and of HSO4-."""
+    logs = activities(metal, strength, root)
+    pair = None if metal is None else LOG_K[metal] + logs[0] + logs[2]
+    return pair, BISULPHATE + logs[1] + logs[2] - logs[3]
 
-    def extended(z: int, radius: float, linear: float) -> float:
+
+def activities(metal: str | None, strength: N, root: N) -> tuple[N, N, N, N]:
+    """Return log10 of the activity coefficients of metal, H+, sulphate and bisulphate.
+
+    Parameters
+    ----------
+    metal
+        Name of the metal's ion; None for none.
+    strength, root
+        Ionic strength, mol/l, and its square root.
+    """
+    a, b = DEBYE
+
+    def extended(z: int, radius: float, linear: float) -> N:
         return -a * z * z * root / (1.0 + b * radius * root) + linear * strength
 
     davies = -a * (root / (1.0 + root) - 0.3 * strength)
     return (
-        0.0 if metal is None else extended(2, *RADII[metal]),
+        0.0 * root if metal is None else extended(2, *RADII[metal]),
         extended(1, *PROTON),
         extended(2, *RADII["SO4"]),
         davies,

@@ -15,10 +15,11 @@ from minga.case.settings import GridSettings, thinning
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.models.electrodeposition.composition import species_of
 from minga.models.electrodeposition.conditions import check_pair, electrode_of
 from minga.models.electrodeposition.contacts import check_attached
 from minga.models.electrodeposition.curvature import check_surface_energy
-from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
+from minga.models.electrodeposition.electrolytes import METALS, SATURATION, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
 from minga.models.electrodeposition.geometry import check_equal_cells, grid_of, kinds_of
 from minga.models.electrodeposition.groups import charge_balance, permittivity_for
@@ -141,7 +142,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
             key="grid.boundary",
             remedy='leave it out; for periodic ends write periodic = ["x"] in [electrodeposition]',
         )
-    species = _species(settings)
+    species = species_of(settings)
     metal = metal_of(species, settings.metal)
     space = grid_of(settings, grid.shape)
     constants = _constants(settings, species)
@@ -192,54 +193,6 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem
-
-
-def _species(settings: ElectrodepositionSettings) -> tuple[Species, ...]:
-    """Return the ions of a named bath, of a table, or the default ions of a scaled problem."""
-    named = [name for name in ("concentration", "acid", "acid_concentration") if getattr(settings, name) is not None]
-    if settings.species is not None:
-        for name in ("electrolyte", *named):
-            if getattr(settings, name) is not None:
-                raise CaseError(
-                    f"both species and {name} are given",
-                    key=f"electrodeposition.{name}",
-                    remedy="specify the bath either by name or ion by ion",
-                )
-        species = tuple(Species(s.name, s.charge, s.diffusivity, s.bulk, s.expansion) for s in settings.species)
-        check_species(species)
-        return species
-    if settings.electrolyte is None:
-        if settings.scaled and not named:
-            return Species("cation", 1, 1.0, 1.0), Species("anion", -1, 1.0, 1.0)
-        raise CaseError(
-            "the case does not say what is in the bath",
-            key="electrodeposition.electrolyte",
-            remedy='write electrolyte = "ZnSO4" and concentration = "0.1 M", or list the ions as species',
-        )
-    if settings.scaled:
-        raise CaseError(
-            f"a scaled case cannot use {settings.electrolyte}, whose diffusivities are in m2/s",
-            key="electrodeposition.electrolyte",
-            remedy="leave it out, or list scaled species",
-        )
-    return _bath(settings, settings.electrolyte)
-
-
-def _bath(settings: ElectrodepositionSettings, salt: str) -> tuple[Species, ...]:
-    for name, wanted in (("concentration", True), ("acid_concentration", settings.acid is not None)):
-        value = getattr(settings, name)
-        key = f"electrodeposition.{name}"
-        if wanted and value is None:
-            raise CaseError(f"{name!r} is missing", key=key, remedy=f'write {name} = "0.1 M"')
-        if not wanted and value is not None:
-            raise CaseError("there is no acid", key=key, remedy='write acid = "H2SO4", or leave it out')
-        if value is not None and (value < 0 or (value == 0 and name == "concentration")):
-            raise CaseError(
-                f"invalid concentration: {value:g} mol/m3", key=key, remedy='give a value above 0, such as "0.1 M"'
-            )
-    species = bath(salt, settings.concentration or 0.0, settings.acid, settings.acid_concentration or 0.0)
-    check_species(species, "electrodeposition.electrolyte")
-    return species
 
 
 def _constants(settings: ElectrodepositionSettings, species: Sequence[Species]) -> Constants:

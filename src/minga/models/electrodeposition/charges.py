@@ -11,7 +11,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.double_layer import DoubleLayer
+from minga.models.electrodeposition.electrode_charge import ElectrodeCharge
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.reaction import Reacting
 from minga.models.electrodeposition.state import State
@@ -52,14 +52,14 @@ class Charges:
     ----------
     passed
         Amounts that enter the cathode and the anode, by the number of the ion.
-    layer
-        The double layer of the cathode, where it has a capacity.
+    layers
+        The charges of the cathode and the anode, where the deposit grows; that of the cathode, where it has a capacity.
     """
 
     problem: Problem
     state: State
     transport: Transport
-    layer: DoubleLayer | None = None
+    layers: tuple[ElectrodeCharge, ...] = ()
     passed: dict[int, tuple[Passed, Passed]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,8 +78,8 @@ class Charges:
     def attempt(self, program: Program) -> None:
         """Record the amounts that pass in an attempt."""
         formula = self.transport.formula
-        if self.layer is not None:
-            self.layer.attempt(program)
+        for layer in self.layers:
+            layer.attempt(program)
         for number, pair in self.passed.items():
             for item, flux in zip(pair, self._fluxes(program, number), strict=True):
                 program.let(item.rate, flux)
@@ -90,6 +90,8 @@ class Charges:
 
         The formula of the second stage counts from the present amount back to that of the first.
         """
+        for layer in self.layers:
+            layer.keep_stage(program)
         for number, pair in self.passed.items():
             for item, flux in zip(pair, self._fluxes(program, number), strict=True):
                 program.let(item.lately, -flux / self.transport.formula.rate)
@@ -105,8 +107,8 @@ class Charges:
 
     def commit(self, program: Program) -> None:
         """Record the acceptance of the attempt."""
-        if self.layer is not None:
-            self.layer.commit(program)
+        for layer in self.layers:
+            layer.commit(program)
         for pair in self.passed.values():
             for item in pair:
                 program.let(item.lately, item.attempted)
@@ -158,6 +160,17 @@ class Charges:
             return (problem.constants.faraday * (ion.charge - other.charge)) * into
         deposits = any(r.oxidised == ion.name and not r.reduced for r in surface.reactions)
         return per_mol * (into + back) if deposits else None
+
+    def current(self, electrode: int = 0) -> Node:
+        """Return the current into the cathode (0) or the anode (1) at the end of the last attempt, A.
+
+        It includes the current that charges the electrode, where that is known.
+        """
+        total = self.charge("rate", electrode)
+        for layer in self.layers:
+            if layer.cathode == (electrode == 0):
+                total = total + layer.rate
+        return total
 
     def charge(self, what: str, electrode: int = 0) -> Node:
         """Return a charge into the cathode (0) or the anode (1) in C, or a current in A.

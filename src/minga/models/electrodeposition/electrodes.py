@@ -14,6 +14,7 @@ from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node
 from minga.lang.math import exp, log
 from minga.models.electrodeposition.concentrated import Beside
+from minga.models.electrodeposition.equilibrium import Mixed
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.neutral import LARGEST, Edge, kinetic_edge, reversible_edge
@@ -72,7 +73,7 @@ class Wall:
     cell: Node
     given: Number
     rho: Number | None = None
-    beside: Beside | None = None
+    beside: Beside | Mixed | None = None
     cells: Sequence[Node] = ()
 
 
@@ -175,7 +176,7 @@ def _reversible(reference: float, rho: Number, charge: float, wall: Wall) -> Ele
     return _through(wall, charge, edge, _moved(rho, beside))
 
 
-def _moved(rho: Number, beside: Beside | None) -> Number:
+def _moved(rho: Number, beside: Beside | Mixed | None) -> Number:
     """Return the ratio rho of the flux; mobilities of a concentrated solution differ from its diffusivities."""
     return rho if beside is None else rho * beside.ratio / beside.other
 

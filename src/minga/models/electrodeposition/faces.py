@@ -6,6 +6,8 @@ away, and the metal counts as a cell whose concentration is 1, so that every flu
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +16,9 @@ import numpy as np
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.concentrated import Wet
+from minga.models.electrodeposition.concentrated import Beside, Solution
 from minga.models.electrodeposition.electrodes import ElectrodeFlux, Wall, exchange, surfaces
+from minga.models.electrodeposition.equilibrium import Carrier, Equilibrium, Mixed
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
@@ -78,6 +81,8 @@ class FaceValues:
         Thickness of the Stern layer, m; 0 inside the solution.
     opposed
         Potential by which the curvature of the cathode opposes deposition, V; 0 elsewhere.
+    equilibrium
+        Readers of the local equilibrium, where the solution has one.
     """
 
     axis: int
@@ -90,6 +95,7 @@ class FaceValues:
     difference: Node
     stern: Number
     opposed: Number = 0.0
+    equilibrium: Readers = ()
 
     @property
     def passable(self) -> Node:
@@ -201,36 +207,18 @@ def species_flux(
     species = problem.species[number]
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
-    charge: Number = species.charge * problem.beta
-    diffusivity: Number = species.diffusivity
-    found = _properties(problem, face, number, concentrations)
-    spread: Number = diffusivity
-    response: Number = 1.0
-    if found is not None:
-        charge, diffusivity, response = charge * found.ratio, found.diffusivity, found.response
-        spread = diffusivity * found.ratio / response
     share: Number = 1.0
     if not isinstance(face.stern, float):
         share = face.distance / (face.distance + face.stern)
-    w = charge * share * face.difference
-    if velocity is not None:
-        w = w - velocity * face.distance / diffusivity
-    conductance = as_node(face.area * diffusivity / face.distance)
-    falling, rising = bernoulli_pair(w)
     low, high = concentrations[number][down], concentrations[number][here]
-    between = flux_slope(w, low, high)
-    if species.charge and not resolves_charge(problem) and solved is not None and problem.growth is not None:
-        between = near_mean(low, high)
-    elif species.charge and not resolves_charge(problem):
-        moved = (1.0, 1.0) if velocity is None else bernoulli_pair(as_node(-velocity * face.distance / diffusivity))
-        of_low, of_high, mean = mean_flux(charge * share * face.difference, moved, low, high)
-        part = fitted(_widths(problem, face, concentrations))
-        falling, rising = part * falling + (1.0 - part) * of_low, part * rising + (1.0 - part) * of_high
-        between = part * between + (1.0 - part) * mean
+    carriers, spread, response = _carriers(problem, face, number, concentrations)
+    roughly = solved is not None and problem.growth is not None
+    parts = [_between(problem, face, item, share, concentrations, velocity, (low, high), roughly) for item in carriers]
+    up, going_down, steep = (functools.reduce(operator.add, items) for items in zip(*parts, strict=True))
     inner = SpeciesFlux(
-        where(face.inside, conductance * falling, 0.0),
-        where(face.inside, conductance * rising, 0.0),
-        where(face.inside, charge * conductance * between, 0.0),
+        where(face.inside, up, 0.0),
+        where(face.inside, going_down, 0.0),
+        where(face.inside, steep, 0.0),
         as_node(0.0),
         spread,
         response,
@@ -243,6 +231,18 @@ def species_flux(
 
     def at(readers: CellReader) -> Node:
         return where(above, readers[down], readers[here])
+
+    beside, diffusivity, charge = (
+        _beside(problem, face, number, concentrations),
+        carriers[0].diffusivity,
+        carriers[0].mobility,
+    )
+    if isinstance(beside, Mixed):
+        diffusivity, charge = beside.diffusivity, (species.charge * problem.beta) * beside.ratio
+    conductance = as_node(face.area * diffusivity / face.distance)
+    w = charge * share * face.difference
+    if velocity is not None:
+        w = w - velocity * face.distance / diffusivity
 
     # Where both electrodes are alike, their fluxes are evaluated once.
     alike = problem.cathode == problem.anode and not isinstance(walls[0], Flux)
@@ -262,7 +262,7 @@ def species_flux(
                 at(concentrations[number]),
                 given,
                 _rho(problem, electrode, number, [at(c) for c in concentrations]),
-                None if problem.solution is None else problem.solution.beside(number, [at(c) for c in concentrations]),
+                beside,
                 [at(c) for c in concentrations],
             ),
         )
@@ -287,13 +287,57 @@ def species_flux(
     return SpeciesFlux(up, going_down, steep, amount, spread, response, gain)
 
 
-def _properties(problem: Problem, face: FaceValues, number: int, concentrations: Readers) -> Wet | None:
-    """Return the properties of an ion at a face of a concentrated solution: those of the mean, or of the cell."""
-    solution = problem.solution
-    if solution is None or number not in solution.counts:
-        return None
+def _between(
+    problem: Problem, face: FaceValues, item: Carrier, share: Number, concentrations: Readers, velocity: Number | None,
+    ends: tuple[Node, Node], roughly: bool,
+) -> tuple[Node, Node, Node]:  # fmt: skip
+    """Return the flux of a form of an ion between two cells: the coefficients of the ion, and minus the slope.
+
+    A rough slope serves corrections of the potential only, and takes a mean without a logarithm.
+    """
+    low, high = ends
+    if item.low is not None and item.high is not None:
+        low, high = item.low * low, item.high * high
+    drop = item.mobility * share * face.difference
+    if item.excess is not None:
+        drop = drop + item.excess
+    w = as_node(drop) if velocity is None else drop - velocity * face.distance / item.diffusivity
+    conductance = as_node(face.area * item.diffusivity / face.distance)
+    falling, rising = bernoulli_pair(w)
+    between = flux_slope(w, low, high)
+    if item.charge and not resolves_charge(problem) and roughly:
+        between = near_mean(low, high)
+    elif item.charge and not resolves_charge(problem):
+        moved = (
+            (1.0, 1.0) if velocity is None else bernoulli_pair(as_node(-velocity * face.distance / item.diffusivity))
+        )
+        of_low, of_high, mean = mean_flux(as_node(drop), moved, low, high)
+        part = fitted(_widths(problem, face, concentrations))
+        falling, rising = part * falling + (1.0 - part) * of_low, part * rising + (1.0 - part) * of_high
+        between = part * between + (1.0 - part) * mean
+    up, down = conductance * falling, conductance * rising
+    if item.low is not None and item.high is not None:
+        up, down = up * item.low, down * item.high
+    return up, down, item.mobility * conductance * between
+
+
+def _carriers(
+    problem: Problem, face: FaceValues, number: int, concentrations: Readers
+) -> tuple[list[Carrier], Number, Number]:
+    """Return the forms of an ion at a face, and the diffusivity and the response of corrections of the potential.
+
+    Properties of a concentrated solution are those of the mean of both cells, or of the cell beside a metal.
+    """
+    solution, species = problem.solution, problem.species[number]
+    charge = species.charge * problem.beta
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
+    if isinstance(solution, Equilibrium):
+        forms = solution.carriers(number, face.equilibrium, down, here, problem.beta)
+        spread: Number = functools.reduce(operator.add, (f.diffusivity * f.part for f in forms))
+        return forms, spread, 1.0
+    if solution is None or number not in solution.counts:
+        return [Carrier(species.charge, charge, species.diffusivity)], species.diffusivity, 1.0
     pairs = [(c[down], c[here]) for c in concentrations]
     mean = [0.5 * (low + high) for low, high in pairs]
     if face.above is not None and face.below is not None:
@@ -301,7 +345,22 @@ def _properties(problem: Problem, face: FaceValues, number: int, concentrations:
             where(face.inside, middle, where(face.above, low, high))
             for middle, (low, high) in zip(mean, pairs, strict=True)
         ]
-    return solution.at(number, solution.salt(mean))
+    wet = solution.at(number, solution.salt(mean))
+    ratio, response = wet.ratio, wet.response
+    return [Carrier(species.charge, charge * ratio, wet.diffusivity)], wet.diffusivity * ratio / response, response
+
+
+def _beside(problem: Problem, face: FaceValues, number: int, concentrations: Readers) -> Beside | Mixed | None:
+    """Return the properties of an ion in the cell beside a metal; None in a dilute solution."""
+    solution, above = problem.solution, face.above
+    ndim = problem.grid.ndim
+    here, down = (0,) * ndim, step(ndim, face.axis, -1)
+    assert above is not None
+    if isinstance(solution, Equilibrium):
+        return solution.beside(number, face.equilibrium, above, down, here)
+    if isinstance(solution, Solution):
+        return solution.beside(number, [where(above, c[down], c[here]) for c in concentrations])
+    return None
 
 
 def _driving(problem: Problem, ion: str, difference: Node, opposed: Number) -> Node:

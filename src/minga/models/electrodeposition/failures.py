@@ -19,6 +19,8 @@ __all__ = ["ending", "explainer"]
 
 DEPLETED: Final = 0.1
 """Fraction of the bulk concentration below which the solution counts as depleted of an ion."""
+PLENTY: Final = 0.5
+"""Fraction of the bulk concentration above which no ion has run out anywhere."""
 SLACK: Final = 1.1
 """Factor on the steady-state concentration in a cell at a metal whose surface has run out of ions."""
 
@@ -75,9 +77,11 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
         if engine.read(stepping.ended) == COMPLETE:
             return f"the program is complete {when}{_at_once(engine, stepping)}"
         if engine.read(stepping.ended) == EXHAUSTED:
-            return (
-                f"no voltage can drive the current of the program any longer, {when}: an electrode has run out of ions"
-            )
+            least = engine.read(stepping.least)
+            why = "an electrode has run out of ions"
+            if least > PLENTY:
+                why = f"potential and ions do not agree, although {100 * least:.0f} % of every ion is left everywhere"
+            return f"no voltage was found that drives the current of the program any longer, {when}: {why}"
         voltage = engine.read(stepping.state.voltage)
         before, last = engine.read(stepping.iteration.voltages[0]), engine.read(stepping.state.last)
         earlier = f"; {before:.4g} V one time step of {last:.3g} s earlier" if before else ""

@@ -39,8 +39,10 @@ def film_fields(problem: Problem) -> tuple[tuple[Field, ...], ...]:
     return tuple(tuple(Field(f"{name} {a}", grid, centre=a) for name in names) for a in grid.axes)
 
 
-def behind(problem: Problem, face: FaceValues, film: Readers) -> FaceValues:
-    """Return the face with the potential difference that its film leaves."""
+def behind(problem: Problem, face: FaceValues, film: Readers, equilibrium: Readers = ()) -> FaceValues:
+    """Return the face with the potential difference that its film leaves, and the local equilibrium beside it."""
+    if equilibrium:
+        face = replace(face, equilibrium=equilibrium)
     if not film or face.above is None or face.below is None:
         return face
     return replace(face, difference=face.difference - _part(problem, face, film))

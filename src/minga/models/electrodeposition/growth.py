@@ -74,6 +74,8 @@ class DepositGrowth:
         Number of cells that have turned solid or dissolved since the last step.
     reached
         1 once the deposit touches the anode.
+    compact
+        Volume of the cells that are compact metal, m3, where a deposit begins compact.
     started, began
         1 once a deposit that begins compact has become porous, and the time when it did, s.
     beside
@@ -96,6 +98,7 @@ class DepositGrowth:
     fastest: Register = field(default_factory=lambda: Register("largest part of a cell"))
     added: Register = field(default_factory=lambda: Register("cells added", "i8"))
     reached: Register = field(default_factory=lambda: Register("reached", "i8"))
+    compact: Register = field(default_factory=lambda: Register("compact volume"))
     started: Register = field(default_factory=lambda: Register("porous", "i8"))
     began: Register = field(default_factory=lambda: Register("onset time"))
     beside: Register = field(default_factory=lambda: Register("concentration at cathode"))
@@ -126,9 +129,12 @@ class DepositGrowth:
 
     @property
     def per_mol(self) -> Node | float:
-        """Volume of deposit per mole of the ion, m3/mol; that of metal before the onset."""
+        """Volume of deposit per mole of the ion, m3/mol; that of metal before the onset, and if only that is left."""
         porous = self.growth.volume / (1.0 - self.growth.porosity)
-        return porous if self.growth.onset is None else where(self.started > 0, porous, self.growth.volume)
+        if self.growth.onset is None:
+            return porous
+        taken = (self.passed.lately < 0.0) & (self.volume <= self.compact)
+        return where((self.started > 0) & ~taken, porous, self.growth.volume)
 
     def observe(self, program: Program) -> dict[str, Register]:
         """Record the observables of the deposit, and return their registers by name.
@@ -185,6 +191,8 @@ class DepositGrowth:
                         self.race.mark(program, drawn.place)
                         program.let(self.owed, self.owed - drawn.size)
                         program.let(self.volume, self.volume + drawn.size)
+                        if self.growth.onset is not None:
+                            program.let(self.compact, where(self.started > 0, self.compact, self.volume))
                         program.let(self.cells, self.cells + 1)
                         program.let(self.added, self.added + 1)
                     program.let(self.reached, where(drawn.touches > 0, 1, 0))
@@ -206,11 +214,20 @@ class DepositGrowth:
                     self.race.mark(program, drawn.place)
                     program.let(self.owed, self.owed + drawn.size)
                     program.let(self.volume, self.volume - drawn.size)
+                    if self.growth.onset is not None:
+                        self._reach_compact(program, drawn.size)
                     program.let(self.cells, self.cells + 1)
                     program.let(self.added, self.added + 1)
                     program.let(more, self.owed <= -smallest)
             with program.when(self.added > 0):
                 self.dissolving.record(program)
+
+    def _reach_compact(self, program: Program, size: Node) -> None:
+        """Record that compact metal follows after the last porous cell; what is owed beyond it is less of it."""
+        porous = (self.started > 0) & (self.volume + size > self.compact)
+        last = porous & (self.volume <= self.compact)
+        program.let(self.owed, where(last, self.owed * (1.0 - self.growth.porosity), self.owed))
+        program.let(self.compact, mg.min(self.compact, self.volume))
 
     def _keyed(self, program: Program, start: Callable[[Program], None]) -> None:
         """Record the start of a race; the number of cells, or blocks, that have changed takes the place of the step."""

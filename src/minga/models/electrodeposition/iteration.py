@@ -37,6 +37,9 @@ CURRENT: Final = 1e-7
 ROUGH: Final = 1e-5
 """Tolerance of the concentrations' systems before the last pass, where passes are economical: their residual is charge,
 which the next pass corrects."""
+INNER: Final = 4
+"""Rounds of local equilibrium and transport in a pass. After one, concentrations depend on the fractions of the pass
+before, not on the potential alone as secants assume, and many passes do not converge."""
 NEVER: Final = 1e30
 """Value of the potential's change before the first pass, RT/F."""
 
@@ -150,7 +153,15 @@ class Iteration:
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
         transport = self.transport
         self.poisson.assemble(
-            program, phi.next, then, transport.up, transport.down, transport.gain, transport.film, transport.bent
+            program,
+            phi.next,
+            then,
+            transport.up,
+            transport.down,
+            transport.gain,
+            transport.film,
+            transport.bent,
+            transport.equilibrium,
         )
         wanted = None
         if problem.voltage is None:
@@ -185,8 +196,9 @@ class Iteration:
             last = (self.change <= self.tolerance) & (self.passes > 0) & (self.missing <= 1.0)
             rough = max(self.transport.tolerance, min(ROUGH, 1e-2 * self.tolerance))
             program.let(self.transport.exactness, where(last, self.transport.tolerance, rough))
-        self.transport.set_faces(program, phi.next, then)
-        self.transport.solve(program)
+        for _ in range(INNER if self.transport.equilibrium else 1):
+            self.transport.set_faces(program, phi.next, then)
+            self.transport.solve(program)
         # No pass recovers from corrections that are not numbers or are absurdly large.
         lost = (self.wild > 0) | ~self.steady | self.unsolved.any
         # The first correction responds to guessed concentrations, so a small one does not mean convergence. Nor does a

@@ -13,8 +13,8 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.electrodeposition.charges import Charges
-from minga.models.electrodeposition.double_layer import DoubleLayer
 from minga.models.electrodeposition.drawings import drawings_of
+from minga.models.electrodeposition.electrode_charge import ElectrodeCharge
 from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.iteration import Iteration
@@ -119,9 +119,10 @@ def _semi_implicit(
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids, inner)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
-    layer = DoubleLayer(poisson, state) if problem.cathode.capacity else None
+    charged = [problem.cathode.capacity or problem.growth, problem.growth]
+    layers = tuple(ElectrodeCharge(poisson, state, cathode=n == 0) for n, there in enumerate(charged) if there)
     counted = problem.protocol or problem.competing or problem.growth
-    charges = Charges(problem, state, transport, layer) if counted else None
+    charges = Charges(problem, state, transport, layers) if counted else None
     course = None
     if problem.protocol and charges is not None:
         course = Course(problem, state, charges, plane_of(problem.grid))

@@ -35,7 +35,8 @@ def record_observables(
     """Record the observables, and return their registers by name.
 
     Currents are in A/m2 of the cathode's plane, positive where cations move to the cathode, and include the
-    displacement current of the last step.
+    displacement current of the last step. Where the deposit grows, its cells may already differ from those of that
+    step, so that those at the electrodes are the ones that the step found.
     """
     state, iteration, counters = stepping.state, stepping.iteration, stepping.counters
     seen: dict[str, Register | tuple[Register, ...]] = {
@@ -47,7 +48,11 @@ def record_observables(
         program.let(register, expression)
         seen[name] = register
 
-    at_cathode, at_anode = _electrode_currents(program, problem, lengths, iteration)
+    iteration.transport.equilibrate(program, [c.now for c in state.concentration])
+    if stepping.growing is not None and stepping.charges is not None:
+        at_cathode, at_anode = stepping.charges.current(0), -stepping.charges.current(1)
+    else:
+        at_cathode, at_anode = _electrode_currents(program, problem, lengths, iteration)
     scale = 1.0 / iteration.plane
     value("current", at_anode * scale)
     value("current_cathode", at_cathode * scale)
@@ -110,6 +115,7 @@ def _currents(
         [c.now for c in state.concentration], [v.previous for v in state.velocity], [v.next for v in state.velocity],
         iteration.poisson.carried[axis], lengths.fields, list(iteration.transport.film[axis]),
         iteration.transport.bent,
+        list(iteration.transport.equilibrium),
         region=region, voltage=state.voltage, voltage1=iteration.voltages[0], voltage2=iteration.voltages[1],
         at_cathode=iteration.drive["at_cathode"], at_anode=iteration.drive["at_anode"],
         rate=formula.rate, h0=formula.now, h1=formula.before, ratio=formula.ratio,
@@ -127,8 +133,9 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def currents_through_faces(
         kind: CellReader, phi: CellReader, before: CellReader, earlier: CellReader, c: Readers, velocity: Readers,
-        previous: Readers, result: CellReader, widths: Readers, film: Readers, bent: Readers, *, voltage: Node,
-        voltage1: Node, voltage2: Node, at_cathode: Node, at_anode: Node, rate: Node, h0: Node, h1: Node, ratio: Node,
+        previous: Readers, result: CellReader, widths: Readers, film: Readers, bent: Readers, equilibrium: Readers, *,
+        voltage: Node, voltage1: Node, voltage2: Node, at_cathode: Node, at_anode: Node, rate: Node, h0: Node,
+        h1: Node, ratio: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = curved(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), bent)
@@ -138,7 +145,8 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         v = moving(velocity, previous, axis, ratio)
         total = -displacement(problem, face) * change
         for number, species in enumerate(problem.species):
-            item = species_flux(problem, behind(problem, face, film), number, c, v, drive)
+            crossed = behind(problem, face, film, equilibrium)
+            item = species_flux(problem, crossed, number, c, v, drive)
             total = total + (problem.constants.faraday * species.charge) * item.amount
         result[here] = total
         if face.above is None or face.below is None or face.cathode is None:

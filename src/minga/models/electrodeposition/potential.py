@@ -156,6 +156,7 @@ class Poisson:
         gain: Sequence[Mapping[int, Field]],
         film: Sequence[Sequence[Field]],
         bent: Sequence[Field],
+        equilibrium: Sequence[Field],
     ) -> None:
         """Record the operators, the residual and the sums at the electrodes for a state of the iteration.
 
@@ -174,6 +175,8 @@ class Poisson:
             Potential differences that films take, by axis.
         bent
             The curvature of the deposit's surface, if its surface has an energy.
+        equilibrium
+            Fields of the local equilibrium, where the solution has one.
         """
         state, problem, sums = self.state, self.problem, self.sums
         velocity = [v.now for v in state.velocity], [v.previous for v in state.velocity]
@@ -185,7 +188,7 @@ class Poisson:
                 charge_faces(problem, self.lengths, axis), state.kind, potential, list(concentration), *velocity,
                 self.lengths.fields, self.first.faces[axis], self.walls[axis], self.carried[axis],
                 self.second.faces[axis], self.thin[axis], self.spread[axis], list(up[axis]), list(down[axis]),
-                list(gain[axis].values()), list(film[axis]), bent,
+                list(gain[axis].values()), list(film[axis]), bent, list(equilibrium),
                 **self.drive, ratio=self.formula.ratio, inverse=inverse,
             )  # fmt: skip
             if found is not None:
@@ -264,8 +267,8 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     def charge_at_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
         conductance: CellReader, wall: CellReader, carried: CellReader, screening: CellReader, thin: CellReader,
-        spread: CellReader, up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers, *,
-        voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
+        spread: CellReader, up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers,
+        equilibrium: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
     ) -> dict[str, Reduced] | None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = curved(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), bent)
@@ -275,7 +278,8 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         for number in range(len(c)):
             given = next(gains)[here] if number in problem.partners else None
             solved = up[number][here], down[number][here], given
-            found.append(species_flux(problem, behind(problem, face, film), number, c, v, drive, solved))
+            crossed = behind(problem, face, film, equilibrium)
+            found.append(species_flux(problem, crossed, number, c, v, drive, solved))
         current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
         for species, item in zip(problem.species, found, strict=True):
             current = current + (per_mol * species.charge) * item.amount

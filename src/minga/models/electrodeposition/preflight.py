@@ -10,7 +10,9 @@ import numpy as np
 
 from minga.errors import CaseError
 from minga.models.electrodeposition.acid import acid_of
+from minga.models.electrodeposition.concentrated import Solution
 from minga.models.electrodeposition.curvature import per_curvature
+from minga.models.electrodeposition.equilibrium import Equilibrium
 from minga.models.electrodeposition.groups import (
     Salt,
     Scales,
@@ -66,7 +68,7 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     salt = Salt.of(problem.species)
     if salt is not None:
         diffusivity, t = salt.diffusivity, salt.transference
-        if problem.solution is not None:
+        if isinstance(problem.solution, Solution):
             place = _charges(problem), _salt(problem)
             diffusivity, t = problem.solution.salt_diffusivity(*place), problem.solution.transference(*place)
         share = f"the cation carries {100 * t:.1f} % of the current"
@@ -162,10 +164,9 @@ def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
         if acid.paired:
             held += f" and {100 * acid.paired:.0f} % of the metal in ion pairs"
         factor = f"conducts {sigma / acid.conductivity:.1f} times too well"
-        yield (
-            "bisulphate",
-            f"{held}, which leaves {acid.conductivity:.3g} S/m; the model has free ions only, and {factor}",
-        )
+        free = f'the model has free ions only, and {factor}; solution = "pairs" has it in the equations'
+        known = "by local equilibrium in every cell" if problem.solution is not None else free
+        yield "bisulphate", f"{held}, which leaves {acid.conductivity:.3g} S/m; {known}"
 
 
 def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
@@ -196,6 +197,8 @@ def _conductivity(problem: Problem) -> float:
     """Return the conductivity of the bulk, S/m."""
     if problem.solution is None:
         return conductivity(problem.species, problem.constants)
+    if isinstance(problem.solution, Equilibrium):
+        return problem.solution.bath.conductivity
     return problem.solution.conductivity(_charges(problem), problem.constants, _salt(problem))
 
 
@@ -205,7 +208,7 @@ def _charges(problem: Problem) -> list[int]:
 
 def _salt(problem: Problem) -> float:
     """Return the concentration of the salt of a concentrated solution, mol/m3."""
-    assert problem.solution is not None
+    assert isinstance(problem.solution, Solution)
     number, count = next(iter(problem.solution.counts.items()))
     return problem.species[number].bulk / count
 

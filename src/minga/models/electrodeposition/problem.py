@@ -26,6 +26,7 @@ from minga.space.grid import Grid
 
 if TYPE_CHECKING:
     from minga.models.electrodeposition.concentrated import Solution
+    from minga.models.electrodeposition.equilibrium import Equilibrium
 
 FLUID: Final = 0
 CATHODE: Final = 1
@@ -285,7 +286,8 @@ class Problem:
     cutoff
         Cut-off voltage, V, of either sign: a run with a given current ends once the voltage has passed it.
     solution
-        Properties of a concentrated solution of one salt; None for free ions of constant diffusivities.
+        Properties of a concentrated solution of one salt, or the local equilibrium of a sulphate with acid; None for
+        free ions of constant diffusivities.
     saturation
         Concentration of an ion, by name, above which its salt is oversaturated, mol/m3, where it is known.
     gravity
@@ -313,7 +315,7 @@ class Problem:
     reference: float | None = None
     metal: str | None = None
     cutoff: float = math.inf
-    solution: Solution | None = None
+    solution: Solution | Equilibrium | None = None
     saturation: Mapping[str, float] = field(default_factory=dict)
     gravity: tuple[float, ...] = ()
     flow: bool = False

@@ -11,8 +11,10 @@ import numpy as np
 
 from minga.errors import CaseError, suggest
 from minga.models.electrodeposition.concentrated import FIELDS, KEY, Rows, Solution, solution_of
+from minga.models.electrodeposition.equilibrium import Equilibrium, equilibrium_of
 from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.problem import Constants, Problem, Species
+from minga.models.electrodeposition.reaction import Reacting
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, SolutionSettings
 from minga.models.electrodeposition.speciation import LOG_K, MOST, rows_of
 
@@ -29,7 +31,7 @@ FORM: Final = (
 
 def solution_for(
     settings: ElectrodepositionSettings, species: Sequence[Species], constants: Constants, directory: Path
-) -> Solution | None:
+) -> Solution | Equilibrium | None:
     """Return the concentrated solution of a case; None for a dilute one.
 
     Parameters
@@ -51,10 +53,13 @@ def solution_for(
         return None
     if isinstance(said, SolutionSettings):
         return solution_of(_rows(said, directory), species, constants)
+    mixed = None if settings.scaled else equilibrium_of(species, constants)
+    if mixed is not None:
+        return mixed
     rows = None if settings.scaled else rows_of(species, constants)
     if rows is None:
         raise CaseError(
-            f"ion pairs are known in baths of one sulphate of {' or '.join(LOG_K)} only",
+            f"ion pairs are known in baths of one sulphate of {' or '.join(LOG_K)}, with or without H2SO4, only",
             key=KEY,
             remedy='leave solution out, or give tables: solution = {file = "bath.csv"}',
         )
@@ -69,12 +74,12 @@ def solution_for(
 
 
 def check_solution(problem: Problem, scheme: str) -> None:
-    """Reject concentrated solutions and capacities where the scheme or the grid is not for them.
+    """Reject concentrated solutions and capacities where the scheme, the grid or the reactions are not for them.
 
     Raises
     ------
     CaseError
-        If the scheme has dilute solutions only, or if cells resolve the Debye length.
+        If the scheme has dilute solutions only, if cells resolve the Debye length, or if reactions take free ions.
     """
     layered = next((n for n in ("cathode", "anode") if getattr(problem, n).capacity), None)
     if problem.solution is not None:
@@ -88,6 +93,13 @@ def check_solution(problem: Problem, scheme: str) -> None:
             f"the scheme {scheme!r} has no {name}",
             key=key,
             remedy=f'write scheme = "semi-implicit", or leave {name} out',
+        )
+    reacting = any(isinstance(s, Reacting) for e in (problem.cathode, problem.anode) for s in e.surfaces.values())
+    if reacting and isinstance(problem.solution, Equilibrium):
+        raise CaseError(
+            "lists of reactions take free ions, but the bath is in local equilibrium with its pairs and bisulphate",
+            key=KEY,
+            remedy="write the reactions ion by ion, such as Cu = {exchange = 30.0}, or leave solution out",
         )
     if resolves_charge(problem):
         raise CaseError(

@@ -21,12 +21,12 @@ _KINDS: Final[dict[Kind, Quantity]] = {
     "potential": POTENTIAL,
     "current": Quantity(
         'A/m2, or a current density such as "5 mA/cm2"',
-        {"A/m2": 1.0, "mA/cm2": 10.0, "A/cm2": 1e4, "uA/cm2": 1e-2},
+        {"A/m2": 1.0, "mA/cm2": 10.0, "A/dm2": 100.0, "A/cm2": 1e4, "uA/cm2": 1e-2},
         plain="A/m2",
     ),
     "charge": Quantity(
         'C/m2, or a charge density such as "10 C/cm2"',
-        {"C/m2": 1.0, "C/cm2": 1e4, "mC/cm2": 10.0, "mAh/cm2": 3.6e4, "Ah/m2": 3600.0},
+        {"C/m2": 1.0, "C/cm2": 1e4, "mC/cm2": 10.0, "mAh/cm2": 3.6e4, "Ah/dm2": 3.6e5, "Ah/m2": 3600.0},
         plain="C/m2",
     ),
     "capacity": Quantity(

@@ -295,7 +295,7 @@ class ElectrodepositionSettings(BaseModel):
     species
         A bath ion by ion.
     solution
-        Properties of a concentrated solution of one salt.
+        Properties of a concentrated solution of one salt, or ion pairs and bisulphate by local equilibrium.
     metal
         The ion that is deposited; by default the first cation.
     scaled
@@ -339,8 +339,8 @@ class ElectrodepositionSettings(BaseModel):
     solution: Annotated[
         Literal["dilute", "pairs"] | SolutionSettings,
         Field(
-            description='"dilute" for free ions, "pairs" for a sulphate with ion pairs, or tables: solution = '
-            '{file = "copper.csv"}'
+            description='"dilute" for free ions, "pairs" for a sulphate with ion pairs and, with acid, bisulphate, or '
+            'tables: solution = {file = "copper.csv"}'
         ),
     ] = "dilute"
     metal: Annotated[str | None, Field(description='ion that is deposited: metal = "Zn"')] = None

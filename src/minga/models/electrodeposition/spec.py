@@ -44,6 +44,7 @@ SPEC = ModelSpec(
         "electroconvection",
         "pnp-1d",
         "voltammetry",
+        "couple",
     ),
     description="ions, potential and flow between two electrodes, and the deposit that grows",
     grid=("shape", "boundary"),

@@ -21,6 +21,7 @@ from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.couples import Couples, from_partner, gains
 from minga.models.electrodeposition.curvature import Curvature, curved
 from minga.models.electrodeposition.electrodes import surfaces
+from minga.models.electrodeposition.equilibrium import NAMES, Equilibrium, speciate
 from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
 from minga.models.electrodeposition.film import behind, film_fields
 from minga.models.electrodeposition.lengths import Lengths
@@ -91,6 +92,8 @@ class Transport:
         Potential differences that films take, by axis.
     curvature
         Curvature of the deposit's surface, where it has a surface energy.
+    equilibrium
+        Fields of the local equilibrium, where the solution has one.
     """
 
     problem: Problem
@@ -106,6 +109,7 @@ class Transport:
     gain: tuple[dict[int, Field], ...] = field(init=False)
     film: tuple[tuple[Field, ...], ...] = field(init=False)
     curvature: Curvature | None = field(init=False)
+    equilibrium: tuple[Field, ...] = field(init=False)
     work: tuple[Field, ...] = field(init=False)
     vectors: Vectors | None = field(init=False)
     couples: Couples | None = field(init=False)
@@ -129,6 +133,8 @@ class Transport:
         put(self, "film", film_fields(self.problem))
         put(self, "curvature", Curvature.of(self.problem))
         zero = fixed(0.0)
+        mixed = isinstance(self.problem.solution, Equilibrium)
+        put(self, "equilibrium", tuple(Field(n, grid, boundary=zero) for n in NAMES) if mixed else ())
         names = [f"{s.name} {w}" for w in ("upper", "partial") for s in self.problem.species]
         if grid.ndim > 1:
             names = ["species right side", "species unknown"]
@@ -141,13 +147,20 @@ class Transport:
     def set_faces(self, program: Program, potential: Slot, concentration: Sequence[Slot]) -> None:
         """Record the coefficients in a given potential; in a neutral bath they depend on the concentrations."""
         velocity = [v.now for v in self.state.velocity], [v.previous for v in self.state.velocity]
+        self.equilibrate(program, concentration)
         for axis in range(self.problem.grid.ndim):
             program.apply(
                 coefficients(self.problem, self.lengths, axis), self.state.kind, potential, list(concentration),
                 *velocity, self.lengths.fields, self.up[axis], self.down[axis], list(self.gain[axis].values()),
-                list(self.film[axis]), self.bent,
+                list(self.film[axis]), self.bent, list(self.equilibrium),
                 **self.drive, ratio=self.formula.ratio,
             )  # fmt: skip
+
+    def equilibrate(self, program: Program, concentration: Sequence[Slot]) -> None:
+        """Record the local equilibrium at these concentrations, where the solution has one."""
+        if isinstance(self.problem.solution, Equilibrium):
+            made = speciate(self.problem.solution, self.problem.grid.ndim)
+            program.apply(made, list(concentration), list(self.equilibrium))
 
     def solve(self, program: Program) -> None:
         """Record the next concentrations."""
@@ -277,11 +290,11 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def species_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
-        up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers, *, voltage: Node, at_cathode: Node,
-        at_anode: Node, ratio: Node,
+        up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers, equilibrium: Readers, *, voltage: Node,
+        at_cathode: Node, at_anode: Node, ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film)
+        face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film, equilibrium)
         face = curved(problem, face, bent)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)

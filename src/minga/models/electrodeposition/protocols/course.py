@@ -15,6 +15,7 @@ from minga.lang.math import sin
 from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.protocols.events import Events
+from minga.models.electrodeposition.protocols.peaks import Peaks
 from minga.models.electrodeposition.protocols.reference import Reference
 from minga.models.electrodeposition.protocols.segments import Segment, flattened, segments_of
 from minga.models.electrodeposition.protocols.spectrum import Spectrum
@@ -69,6 +70,7 @@ class Course:
     segments: tuple[Segment, ...] = field(init=False)
     events: Events = field(init=False)
     spectrum: Spectrum | None = field(init=False)
+    peaks: Peaks | None = field(init=False)
     number: Register = field(default_factory=lambda: Register("segment", "i8"))
     exhausted: Register = field(default_factory=lambda: Register("current lost", "i8"))
     done: Register = field(default_factory=lambda: Register("program done", "i8"))
@@ -91,6 +93,8 @@ class Course:
         put(self, "events", Events(self.problem, self.state, self.charges, self.plane, self.reference))
         measured = any(segment.measured for segment in self.segments)
         put(self, "spectrum", Spectrum(self.segments) if measured else None)
+        peaks = Peaks(self.segments, place is not None)
+        put(self, "peaks", peaks if peaks.ramps else None)
         put(self, "rounds", tuple(Register(f"rounds {n}", "i8") for n in range(len(flattened(self.problem.protocol)))))
 
     @property
@@ -111,6 +115,8 @@ class Course:
             program.let(self.waiting, 1)
             if self.spectrum is not None:
                 self.spectrum.begin(program)
+            if self.peaks is not None:
+                self.peaks.begin(program, self.number)
 
     def _load(self, program: Program, segment: Segment, proposal: Register) -> None:
         first, longest = self.problem.steps.first, NEVER
@@ -169,8 +175,8 @@ class Course:
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, and the end of the segment."""
         self.events.commit(program, self.number, self.begun)
-        if self.spectrum is not None:
-            self._measure(program, self.spectrum)
+        if self.spectrum is not None or self.peaks is not None:
+            self._measure(program)
         over = Register("segment over", "bool")
         timed = as_node(self.corner) <= self.state.time + self.shortest
         program.let(over, timed | (self.events.reached > 0))
@@ -182,17 +188,17 @@ class Course:
             self._advance(program)
             program.let(self.waiting, 0)
 
-    def _measure(self, program: Program, spectrum: Spectrum) -> None:
-        """Record what an accepted step adds to an impedance: the voltage or the potential, and the current."""
+    def _measure(self, program: Program) -> None:
+        """Record what an accepted step adds to an impedance or a peak: the voltage or potential, and the current."""
         voltage = as_node(self.state.voltage)
         if self.reference is not None:
             voltage = self.reference.potential(program, self.state.potential.now)
         passed = self.state.time - self.begun
-        current = self.charges.charge("rate")
-        if self.charges.layer is not None:
-            current = current + self.charges.layer.rate
-        current = current * (1.0 / self.plane)
-        spectrum.add(program, self.number, passed, voltage, current, self.formula[-1])
+        current = self.charges.current() * (1.0 / self.plane)
+        if self.spectrum is not None:
+            self.spectrum.add(program, self.number, passed, voltage, current, self.formula[-1])
+        if self.peaks is not None:
+            self.peaks.add(program, self.number, voltage if self.reference is None else -voltage, current)
 
     def exhaust(self, program: Program, accepted: Register) -> None:
         """Record the end of a segment whose current no voltage can drive, as even the shortest steps show.
@@ -236,5 +242,7 @@ class Course:
             program.let(seen["cathode_potential"], -self.reference.potential(program, self.state.potential.now))
         if self.spectrum is not None:
             seen |= self.spectrum.results
+        if self.peaks is not None:
+            seen |= self.peaks.observe(program)
         program.let(seen["charge"], self.charges.charge("whole") * (1.0 / self.plane))
         return seen

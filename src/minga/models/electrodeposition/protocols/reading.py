@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Final, Literal
 
 from minga.errors import CaseError, shown
-from minga.models.electrodeposition.protocols.segments import LIMITS, Limit, Part, Repeat, Segment, segments_of
+from minga.models.electrodeposition.protocols.segments import (
+    LIMITS,
+    STRONGEST,
+    Limit,
+    Part,
+    Repeat,
+    Segment,
+    segments_of,
+)
 from minga.models.electrodeposition.protocols.settings import KINDS, FrequencySettings, PartSettings
 from minga.models.electrodeposition.protocols.tables import table_of
 from minga.models.electrodeposition.quantities import Kind, quantity
@@ -239,6 +247,17 @@ def _levels(given: Sequence[object], key: str) -> tuple[Control, list[float]]:
 
 def _level(value: object, key: str) -> tuple[Control, float]:
     """Return a level and what it is a level of: a text with a unit, or a table with one entry."""
+    control, level = _level_of(value, key)
+    if abs(level) > STRONGEST:
+        raise CaseError(
+            f"a {control} of {level:g}, beyond {STRONGEST:g}",
+            key=key,
+            remedy="check the unit: plain numbers are in A/m2 or V",
+        )
+    return control, level
+
+
+def _level_of(value: object, key: str) -> tuple[Control, float]:
     if isinstance(value, Mapping) and len(value) == 1 and (name := next(iter(value))) in _KIND:
         return name, _read(value[name], _KIND[name], f"{key}.{name}")
     if isinstance(value, str):

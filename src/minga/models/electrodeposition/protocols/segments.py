@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 __all__ = [
     "LIMITS",
+    "STRONGEST",
     "Closing",
     "Limit",
     "Part",
@@ -23,6 +24,8 @@ __all__ = [
 
 Limit = Literal["voltage", "current", "charge", "concentration"]
 """A quantity whose limit ends a segment."""
+STRONGEST: Final = 1e9
+"""Largest level of a program, A/m2 or V; far larger ones leave the range of the numbers that follow from them."""
 LIMITS: Final[tuple[Limit, ...]] = ("voltage", "current", "charge", "concentration")
 """All such quantities."""
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Final, Literal
 
 from minga.errors import CaseError
-from minga.models.electrodeposition.protocols.segments import Repeat, Segment
+from minga.models.electrodeposition.protocols.segments import STRONGEST, Repeat, Segment
 
 __all__ = ["table_of"]
 
 Control = Literal["voltage", "current"]
 
+LONGEST: Final = 1e12
+"""Largest time, s."""
 FORM: Final = "the first line has the names time and current or voltage, the others numbers in s and A/m2 or V"
 """Advice on how to write a table."""
 
@@ -74,4 +76,12 @@ def _point(row: list[str], header: list[str], control: str, where: str, key: str
         raise CaseError(f"{where} has a cell that is not a number: {error}", key=key, remedy=FORM) from error
     if len(values) != len(header) or not all(map(math.isfinite, values)):
         raise CaseError(f"{where} has {len(values)} numbers: {', '.join(row)}", key=key, remedy=FORM)
-    return values[header.index("time")], values[header.index(control)]
+    time, level = values[header.index("time")], values[header.index(control)]
+    for name, value, most in (("time", time, LONGEST), (control, level, STRONGEST)):
+        if abs(value) > most:
+            raise CaseError(
+                f"{where} has the {name} {value:g}, beyond {most:g}",
+                key=key,
+                remedy="check the units: times are in s, currents in A/m2 and voltages in V",
+            )
+    return time, level
