@@ -26,7 +26,7 @@ SPEC = ModelSpec(
     settings=PdeSettings,
     make=make,
     bytes_per_cell=16,
-    examples=("swift-hohenberg", "brusselator", "ginzburg-landau"),
+    examples=("swift-hohenberg", "brusselator", "ginzburg-landau", "phase-field"),
     description="partial differential equations as text, with operators, conditions at walls and integrators",
     grid=("shape", "boundary"),
 )
