@@ -109,5 +109,4 @@ def dimension(cells: Sequence[int], radii: Sequence[float], fewest: int) -> floa
 def test_aggregates_in_space_have_the_dimension_of_diffusion() -> None:
     """2.5 in three dimensions (Nicolas-Carlock and Carrillo-Estrada, 2019); the measure is that of deposits."""
     found = [dimension(*aggregate(3, 40_000, seed, 300), 1000) for seed in (1, 2, 3)]
-    print(found)
     assert np.mean(found) == pytest.approx(2.5, abs=0.1)

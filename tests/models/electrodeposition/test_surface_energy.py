@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from minga.compile.explain import kernel
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.lang.cell import CellReader
+from minga.models.electrodeposition import curvature
+from minga.models.electrodeposition.electrolytes import bath
+from minga.models.electrodeposition.equilibrium import equilibrium_of
 from minga.models.electrodeposition.model import electrodeposition
-from minga.models.electrodeposition.problem import Growth
+from minga.models.electrodeposition.problem import Constants, Growth, Steps
+from minga.space.grid import Grid
 from thinned import thinned
 
 from ...model_runs import Left, assert_same, resume_model, run_model
@@ -49,6 +56,33 @@ def test_surface_energy_smooths_a_deposit(bent: Left) -> None:
         np.where(s.any(0), 12 - np.argmax(s[::-1], 0), 0) for s in (left.fields["kind"] == 1 for left in (bent, plain))
     ]
     assert tops[0].std() < 0.8 * tops[1].std()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_uniform_curvature_is_a_shift_of_the_voltage(mixed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By gamma V_m k / (z F), for free ions and for bisulphate and pairs in local equilibrium."""
+    shift, bent = 0.01, 1e4
+
+    @kernel
+    def same_everywhere(_metal: CellReader, value: CellReader) -> None:
+        value[0, 0] = bent
+
+    monkeypatch.setattr(curvature, "bend", lambda *_: same_everywhere)
+    energy = 2.0 * Constants().faraday * shift / (7.1e-6 * bent)
+    species = bath("CuSO4", 100.0, "H2SO4", 20.0)
+    solution = equilibrium_of(species, Constants()) if mixed else None
+    grid = Grid((6, 2), spacing=(SIDE, SIDE), axes=("y", "x"), periodic=(False, True))
+    seen = []
+    for gamma, voltage in ((0.0, 0.03), (energy, 0.03 + shift), (energy, 0.03)):
+        problem = cell(
+            growth=Growth("Cu", 7.1e-6, porosity=0.0, radius=2.0 * SIDE, surface_energy=gamma), current=None,
+            voltage=voltage, steps=Steps(end=30.0, every=10.0, first=10.0, adaptive=False, order=1),
+        )  # fmt: skip
+        seen.append(run_model(electrodeposition(replace(problem, grid=grid, species=species, solution=solution)), 3))
+    assert seen[1].observables["deposit_cells"] == 0
+    assert seen[1].observables["current"] == pytest.approx(seen[0].observables["current"], rel=1e-6)
+    assert seen[2].observables["current"] < 0.8 * seen[0].observables["current"]
 
 
 @pytest.mark.few(2)

@@ -232,11 +232,8 @@ def species_flux(
     def at(readers: CellReader) -> Node:
         return where(above, readers[down], readers[here])
 
-    beside, diffusivity, charge = (
-        _beside(problem, face, number, concentrations),
-        carriers[0].diffusivity,
-        carriers[0].mobility,
-    )
+    beside = _beside(problem, face, number, concentrations)
+    diffusivity, charge = carriers[0].diffusivity, carriers[0].mobility
     if isinstance(beside, Mixed):
         diffusivity, charge = beside.diffusivity, (species.charge * problem.beta) * beside.ratio
     conductance = as_node(face.area * diffusivity / face.distance)

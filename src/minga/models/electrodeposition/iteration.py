@@ -153,16 +153,9 @@ class Iteration:
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
         transport = self.transport
         self.poisson.assemble(
-            program,
-            phi.next,
-            then,
-            transport.up,
-            transport.down,
-            transport.gain,
-            transport.film,
-            transport.bent,
+            program, phi.next, then, transport.up, transport.down, transport.gain, transport.film, transport.bent,
             transport.equilibrium,
-        )
+        )  # fmt: skip
         wanted = None
         if problem.voltage is None:
             given, now, before = as_node(self._density) * self.plane, *self._charges_before()

@@ -114,8 +114,7 @@ def _currents(
         currents(problem, lengths, axis), state.kind, phi.now, phi.previous, phi.next,
         [c.now for c in state.concentration], [v.previous for v in state.velocity], [v.next for v in state.velocity],
         iteration.poisson.carried[axis], lengths.fields, list(iteration.transport.film[axis]),
-        iteration.transport.bent,
-        list(iteration.transport.equilibrium),
+        iteration.transport.bent, list(iteration.transport.equilibrium),
         region=region, voltage=state.voltage, voltage1=iteration.voltages[0], voltage2=iteration.voltages[1],
         at_cathode=iteration.drive["at_cathode"], at_anode=iteration.drive["at_anode"],
         rate=formula.rate, h0=formula.now, h1=formula.before, ratio=formula.ratio,
@@ -144,8 +143,8 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         change = rate * face.difference - (h0 * once.difference - h1 * then.difference)
         v = moving(velocity, previous, axis, ratio)
         total = -displacement(problem, face) * change
+        crossed = behind(problem, face, film, equilibrium)
         for number, species in enumerate(problem.species):
-            crossed = behind(problem, face, film, equilibrium)
             item = species_flux(problem, crossed, number, c, v, drive)
             total = total + (problem.constants.faraday * species.charge) * item.amount
         result[here] = total

@@ -272,13 +272,13 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     ) -> dict[str, Reduced] | None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = curved(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), bent)
+        crossed = behind(problem, face, film, equilibrium)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)
         found = []
         for number in range(len(c)):
             given = next(gains)[here] if number in problem.partners else None
             solved = up[number][here], down[number][here], given
-            crossed = behind(problem, face, film, equilibrium)
             found.append(species_flux(problem, crossed, number, c, v, drive, solved))
         current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
         for species, item in zip(problem.species, found, strict=True):
