@@ -128,6 +128,7 @@ def absorbed(nodes: int, columns: int) -> float:
     return float((device.generation * device.volumes).sum()) / expected
 
 
+@pytest.mark.slow
 def test_the_pairs_in_a_staircase_converge(evidence: Evidence) -> None:
     """The edge of the staircase is less than a distance between nodes away from the oblique one."""
     for nodes, columns in ((41, 17), (161, 65), (641, 257)):

@@ -151,7 +151,7 @@ function turningScene(box, data) {
   const renew = sceneControls(box, data, { place: place, put: put, show: show });
   spin();
   return function (next) {
-    const newest = +slider.value === last;
+    const newest = +slider.value >= last; // also before there was a solid
     take(next);
     if (newest) slider.value = last;
     grow(+slider.value);

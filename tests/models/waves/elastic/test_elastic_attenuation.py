@@ -81,7 +81,7 @@ def worst(found: Floats, exact: Floats) -> float:
     return float((np.linalg.norm(found - exact, axis=0) / np.linalg.norm(exact, axis=0)).max())
 
 
-@pytest.mark.parametrize("medium", ["ground", "sea"])
+@pytest.mark.parametrize("medium", [pytest.param("ground", marks=pytest.mark.slow), "sea"])
 def test_one_q_is_a_complex_frequency(medium: str) -> None:
     """Varying rock below a free surface, with its Rayleigh wave, and below a sea: all traces, to round-off in space."""
     z, x = np.meshgrid(np.arange(60.0), np.arange(90.0), indexing="ij")

@@ -44,7 +44,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     """Return the Model of a transient; the first step of a run finds the steady state, the others are steps in time.
 
     Observables: t (s), V and V_source (V), J, J_conduction and J_displacement (A/cm2), charge (C/cm2), light,
-    uniformity, steps_taken and steps_rejected, and M with ionisation, as of currents at voltages.
+    uniformity, steps_taken and steps_rejected, and M with ionisation, as of currents at voltages; NaN beyond breakdown.
 
     Parameters
     ----------
@@ -151,7 +151,8 @@ def _observed(program: Program, stepping: Stepping) -> dict[str, Register | tupl
     ):
         found[name] = register
     if stages.newton.ionisation:
-        value("M", 1.0 / where(stepping.inverse > 0.0, stepping.inverse, 1.0))
+        gain = 1.0 / where(stepping.inverse > 0.0, stepping.inverse, 1.0)
+        value("M", where(stepping.inverse > 0.0, gain, math.nan))
     return found
 
 
