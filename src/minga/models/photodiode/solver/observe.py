@@ -128,7 +128,8 @@ def record_observables(
             seen |= parts
             columns += parts
         if problem.ionisation:
-            value(f"M{end}", 1.0 / where(track.inverse > 0.0, track.inverse, 1.0))
+            gain = 1.0 / where(track.inverse > 0.0, track.inverse, 1.0)
+            value(f"M{end}", where(track.inverse > 0.0, gain, math.nan))
     if biasing.middle is not None:
         value("punch_through", where(biasing.reached == 0.0, math.nan, biasing.reached))
     if problem.ionisation:
