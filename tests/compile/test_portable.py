@@ -71,6 +71,20 @@ def test_many_numbers_are_computed_in_parts() -> None:
     np.testing.assert_allclose(found, np.sin(values), rtol=0, atol=1e-15)
 
 
+@pytest.mark.parametrize("count", [100, 10_000])
+def test_remembered_values_stay_what_they_are(count: int) -> None:
+    values = np.linspace(-3.0, 3.0, count)
+    first = portable.cos(values)
+    bits = first.tobytes()
+    first[:] = 0.0
+    again = portable.cos(values)
+    assert again.tobytes() == bits
+    assert portable.cos(-values).tobytes() == bits  # an even function of other numbers
+    values[0] = 1.0
+    assert portable.cos(values)[0] == portable.cos(1.0)
+    assert again[0] != portable.cos(1.0)
+
+
 def test_powers() -> None:
     base = np.array([0.0, 0.5, 3.0, 1e200])
     np.testing.assert_array_equal(portable.power(base, 0.0), 1.0)

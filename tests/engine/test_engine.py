@@ -389,3 +389,15 @@ def test_a_run_reports_where_its_time_went() -> None:
         seconds = engine.ledger.seconds
     assert seconds["compute"] > 0
     assert isinstance(engine.comm, SerialComm)
+
+
+def test_many_registers_are_written_at_once() -> None:
+    many = tuple(mg.Register(f"r{k}", dtype) for k, dtype in enumerate(("f8", "i8", "f8")))
+    with mg.Engine(slabs(GRID.box, 1), grid=GRID) as engine:
+        engine.write_all(many, [0.5, 3, -1.0])
+        engine.write_all(many, [1.5, 4, -2.0])
+        assert [engine.read(register) for register in many] == [1.5, 4, -2.0]
+        with pytest.raises(ProgramError, match=r"'r1' is i8, the value 0\.5"):
+            engine.write_all(many, [1.0, 0.5, 1.0])
+        with pytest.raises(ValueError, match="shorter"):
+            engine.write_all(many, [1.0])
