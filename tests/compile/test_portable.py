@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -71,18 +72,29 @@ def test_many_numbers_are_computed_in_parts() -> None:
     np.testing.assert_allclose(found, np.sin(values), rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("count", [100, 10_000])
-def test_remembered_values_stay_what_they_are(count: int) -> None:
-    values = np.linspace(-3.0, 3.0, count)
-    first = portable.cos(values)
-    bits = first.tobytes()
-    first[:] = 0.0
-    again = portable.cos(values)
-    assert again.tobytes() == bits
-    assert portable.cos(-values).tobytes() == bits  # an even function of other numbers
-    values[0] = 1.0
-    assert portable.cos(values)[0] == portable.cos(1.0)
-    assert again[0] != portable.cos(1.0)
+@pytest.mark.parametrize("size", [100, 5000])
+def test_remembered_values_are_those_computed(size: int) -> None:
+    """Also for other signs of 0, after a caller changed its array, and with the arguments exchanged."""
+    values = np.linspace(0.5, 1.5, size)
+    first = portable.power(values, values[::-1])
+    expected = first.tobytes()
+    first[:] = 7.0
+    again = portable.power(values, values[::-1])
+    assert again.tobytes() == expected
+    assert again.flags.writeable
+    assert portable.power(values[::-1], values).tobytes() == again[::-1].tobytes() != expected
+    assert not np.signbit(portable.sin(np.zeros(size))).any()
+    assert np.signbit(portable.sin(np.full(size, -0.0))).all()
+    values[0] = 1.25
+    assert portable.sin(values)[0] == portable.sin(1.25)
+
+
+def test_threads_remember_the_same_values() -> None:
+    values = np.linspace(-2.0, 2.0, 5003)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda k: portable.sin(values + k % 2).tobytes(), range(8)))
+    parts = [np.concatenate([portable.sin(part + k) for part in np.split(values, [2000, 4000])]) for k in (0, 1)]
+    assert found == [parts[k % 2].tobytes() for k in range(8)]
 
 
 def test_powers() -> None:

@@ -69,11 +69,13 @@ def test_what_others_change_wakes_tiles(how: str) -> None:
         np.testing.assert_array_equal(engine.gather(c), plain(c, changed, 9))
 
 
-def test_a_parameter_that_is_written_wakes_tiles() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_a_parameter_that_is_written_wakes_tiles(together: bool) -> None:
     grid = mg.Grid((40, 40), periodic=True)
     a, b = (mg.Field(name, grid, "u1", slots=2) for name in "ab")
     row = mg.Field("row", grid, "u1", axes="x")
     level = mg.Register("level", "i8")
+    written = mg.Register("other"), level
     steps = [stepping(pair, [a, b], [row], tile, level=level) for tile in ((8, 8), False)]
     found = []
     for step in steps:
@@ -83,7 +85,10 @@ def test_a_parameter_that_is_written_wakes_tiles() -> None:
             engine.set(row, 1)
             engine.write(level, 5)
             engine.run(step, 200)
-            engine.write(level, 0)
+            if together:
+                engine.write_all(written, (0.5, 0))
+            else:
+                engine.write(level, 0)
             engine.run(step, 7)
             found.append([engine.gather(a), engine.gather(b)])
     np.testing.assert_array_equal(found[0], found[1])

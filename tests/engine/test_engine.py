@@ -106,6 +106,23 @@ def test_registers_begin_with_their_initial_value() -> None:
         assert engine.read(total) == 23.0
 
 
+def test_many_registers_are_written_together() -> None:
+    """They share their memory with registers that are read, written and reset one by one."""
+    several = mg.Register("a", initial=0.5), mg.Register("b", "i8", initial=3)
+    with alone(mg.Grid((3, 2))) as engine:
+        engine.write_all(several, [2.5, 7])
+        assert [engine.read(each) for each in several] == [2.5, 7]
+        engine.write(several[1], 8)
+        assert [values[0].item() for values in engine.storage.of_all(several)] == [2.5, 8]
+        assert engine.storage.of_all(several) is engine.storage.of_all(several)
+        engine.reset_registers()
+        assert [values[0].item() for values in engine.storage.of_all(several)] == [0.5, 3]
+        with pytest.raises(ProgramError, match=r"register 'b' is i8, the value 1\.5"):
+            engine.write_all(several, [1.0, 1.5])
+        with pytest.raises(ValueError, match="shorter"):
+            engine.write_all(several, [1.0])
+
+
 def test_two_registers_of_one_name_and_two_types() -> None:
     program = Program("step")
     program.let(mg.Register("r"), 1.0)
@@ -389,15 +406,3 @@ def test_a_run_reports_where_its_time_went() -> None:
         seconds = engine.ledger.seconds
     assert seconds["compute"] > 0
     assert isinstance(engine.comm, SerialComm)
-
-
-def test_many_registers_are_written_at_once() -> None:
-    many = tuple(mg.Register(f"r{k}", dtype) for k, dtype in enumerate(("f8", "i8", "f8")))
-    with mg.Engine(slabs(GRID.box, 1), grid=GRID) as engine:
-        engine.write_all(many, [0.5, 3, -1.0])
-        engine.write_all(many, [1.5, 4, -2.0])
-        assert [engine.read(register) for register in many] == [1.5, 4, -2.0]
-        with pytest.raises(ProgramError, match=r"'r1' is i8, the value 0\.5"):
-            engine.write_all(many, [1.0, 0.5, 1.0])
-        with pytest.raises(ValueError, match="shorter"):
-            engine.write_all(many, [1.0])

@@ -244,9 +244,9 @@ class Engine:
         ProgramError
             If a value does not fit the type of its register.
         """
+        self._active.forget(registers)  # first: values before one that is refused are stored
         for register, memory, value in zip(registers, self.storage.of_all(registers), values, strict=True):
             _put(register, memory, value)
-        self._active.forget(registers)
 
     def reset_registers(self) -> None:
         """Reset all registers to their declared initial values."""

@@ -62,7 +62,7 @@ def reason(equations: str, boundary: str, order: int, lossy: bool, record: tuple
     if lossy and (order == 4 or boundary == "experimental"):
         return "attenuation with"
     if record != ("p",) and boundary == "periodic" and equations == "isotropic":
-        return "periodic ends"  # weights of velocities reach across the ends of so small a model
+        return "within 8 cells of the periodic ends of x"  # weights of slopes between cells; no point is so far inside
     return "velocit" if record != ("p",) and equations != "isotropic" else None
 
 

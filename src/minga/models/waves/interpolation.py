@@ -279,9 +279,9 @@ def _folded(cells: NDArray[np.int64], weights: Floats, domain: Domain, axis: int
     first, end = (corner[axis] for corner in domain.without_surfaces)
     if domain.periodic[axis]:
         raise CaseError(
-            f"a point lies between cells, and within {HALF_WIDTH} cells of the periodic ends of {domain.axes[axis]}",
+            f"a point lies within {len(cells) // 2} cells of the periodic ends of {domain.axes[axis]}",
             key="fletcher.boundary",
-            remedy="put it on a cell, or farther inside",
+            remedy="put it farther inside, or on a cell: fewer cells around it are then needed",
         )
     found: dict[int, float] = {}
     for given, weight in zip(cells.tolist(), weights.tolist(), strict=True):
