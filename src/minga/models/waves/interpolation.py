@@ -278,8 +278,9 @@ def _folded(cells: NDArray[np.int64], weights: Floats, domain: Domain, axis: int
     length, (low, high) = domain.cells[axis], domain.mirrors[axis]
     first, end = (corner[axis] for corner in domain.without_surfaces)
     if domain.periodic[axis]:
+        near = "1 cell" if len(cells) < 4 else f"{len(cells) // 2} cells"
         raise CaseError(
-            f"a point lies within {len(cells) // 2} cells of the periodic ends of {domain.axes[axis]}",
+            f"a point lies within {near} of the periodic ends of {domain.axes[axis]}",
             key="fletcher.boundary",
             remedy="put it farther inside, or on a cell: fewer cells around it are then needed",
         )
