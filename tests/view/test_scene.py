@@ -14,6 +14,7 @@ from browser import chromium
 from minga.output.directory import RunDirectory
 from minga.output.store import FrameReader, FrameStore
 from minga.output.variables import LEFT_OUT, VELOCITY, Coordinate, Variable
+from minga.view import flow_lines
 from minga.view import volumes as module
 from minga.view.flow_lines import lines_along
 from minga.view.report import write_report
@@ -38,7 +39,12 @@ def stored(path: Path, fields: dict[str, np.ndarray], *, velocity: bool = False,
     """A store of one frame of fields; those whose names begin with ``v`` lie on faces."""
     names = [name for name in fields if name.startswith("v_")]
     variables = [
-        Variable(name, a.dtype, axes("zyx".index(name[2]) if name in names else None, **first), {"units": "1"})
+        Variable(
+            name,
+            a.dtype,
+            axes("zyx".index(name[2]) if name in names else None, **first),
+            {"units": "m/s" if name in names else "1"},
+        )
         for name, a in fields.items()
     ]
     attrs = {LEFT_OUT: "kind"} | ({VELOCITY: " ".join(names)} if velocity else {})
@@ -77,6 +83,63 @@ def test_depth_is_drawn_downwards(tmp_path: Path) -> None:
     scene = scene_of(stored(tmp_path / "fields", {"T": np.zeros(SHAPE)}, positive="down"))
     assert scene is not None
     assert scene.data["down"]
+    assert not scene.data["away"]
+
+
+@pytest.mark.parametrize(
+    ("names", "down", "away"), [("yzx", False, False), ("zyx", False, True), ("zyx", True, False), ("yzx", True, True)]
+)
+def test_axes_are_drawn_right_handed(tmp_path: Path, names: str, down: bool, away: bool) -> None:
+    places = tuple(
+        Coordinate(name, np.arange(2.0), {"positive": "down"} if down and name == names[0] else {}) for name in names
+    )
+    FrameStore(tmp_path / "fields", [Variable("T", np.dtype("f8"), places, {})], {}).append(
+        0, {"T": np.zeros((2, 2, 2))}
+    )
+    scene = scene_of(FrameReader.open(tmp_path / "fields"))
+    assert scene is not None
+    assert scene.data["away"] == away
+    # The directions on the screen (right, up, towards the viewer) of the axes by name.
+    seen = {
+        names[0]: [0, -1 if down else 1, 0],
+        names[1]: [0, 0, -1 if scene.data["away"] else 1],
+        names[2]: [1, 0, 0],
+    }
+    assert np.array_equal(np.cross(seen["x"], seen["y"]), seen["z"])
+
+
+def test_values_beyond_the_colours_are_told(tmp_path: Path) -> None:
+    values = np.arange(120.0).reshape(SHAPE)
+    values[0, 0, 0] = 1e6
+    scene = scene_of(stored(tmp_path / "fields", {"T": values}))
+    assert scene is not None
+    (field,) = scene.data["volumes"]["fields"]
+    assert (field["clipped"] != "") == (float(field["high"]) < 1e6)
+
+
+def test_solids_lie_between_the_faces_of_unequal_cells(tmp_path: Path) -> None:
+    faces = np.array([0.0, 1.0, 4.0, 5.0, 9.0])
+    first = {"first_face": 0.0}
+    places = tuple(Coordinate(name, 0.5 * (faces[1:] + faces[:-1]), dict(first)) for name in "yzx")
+    kind = np.zeros((4, 4, 4), np.uint8)
+    kind[1, 1, 1] = 1
+    FrameStore(tmp_path / "fields", [Variable("kind", kind.dtype, places, {})], {LEFT_OUT: "kind"}).append(
+        0, {"kind": kind}
+    )
+    scene = scene_of(FrameReader.open(tmp_path / "fields"))
+    assert scene is not None
+    assert scene.data["solid"]["faces"] == [faces.tolist()] * 3
+
+
+@pytest.mark.parametrize("values", [np.full(SHAPE, np.nan), np.arange(120).reshape(SHAPE) * 5, np.zeros(SHAPE, bool)])
+def test_all_kinds_of_values_have_colours(tmp_path: Path, values: np.ndarray) -> None:
+    scene = scene_of(stored(tmp_path / "fields", {"T": values}))
+    assert scene is not None
+    json.dumps(scene.data, allow_nan=False)
+    (field,) = scene.data["volumes"]["fields"]
+    cells = np.frombuffer(base64.b64decode(field["cells"]), np.uint8)
+    assert ((cells < len(field["colours"])) == np.isfinite(values.ravel())).all()
+    assert len(np.unique(cells)) == min(len(np.unique(values)), len(field["colours"]))
 
 
 def test_large_fields_are_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +177,18 @@ def test_lines_end_at_solid_cells_and_at_the_ends_of_the_grid(tmp_path: Path) ->
     points = np.frombuffer(base64.b64decode(data["points"]), "<u2").reshape(-1, 4)
     assert len(points) == sum(data["lengths"])
     assert data["label"].startswith("speed (m/s)")
+
+
+def test_lines_follow_every_second_velocity_of_large_grids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_lines, "MOST_CELLS", 40)
+    fields = {name: np.zeros_like(values) if name == "kind" else values for name, values in shear().items()}
+    scene = scene_of(stored(tmp_path / "fields", fields, velocity=True))
+    assert scene is not None
+    assert scene.flow is not None
+    assert scene.flow.ends == ((0.0, 4.0), (0.0, 5.0), (0.0, 6.0))
+    for line, speeds in zip(scene.flow.lines, scene.flow.speeds, strict=True):
+        assert np.allclose(line[:, :2], line[0, :2])
+        assert np.allclose(speeds, np.clip(line[:, 0] + 0.5, 1.0, speeds.max()))
 
 
 def test_lines_close_around_a_vortex() -> None:

@@ -18,29 +18,34 @@ from minga.output.frame_source import FrameSource
 from minga.output.velocity import centred, centres_of, velocity_of
 from minga.view.colours import smooth_palette
 from minga.view.masked import left_out
+from minga.view.thinning import edges_thinned, strides_within, thinned
 
 __all__ = ["FlowLines", "flow_lines_of", "lines_along"]
 
 Floats = NDArray[np.float64]
 
+MOST_CELLS: Final = 2_000_000
+"""Largest number of cells whose velocities lines follow; of larger grids every second, third, ... cell."""
 _SEEDS: Final = 5
-"""Lines that start along each axis."""
+"""Number of lines that start along each axis."""
 _STEPS: Final = 240
 """Largest number of steps in each direction."""
 _STEP: Final = 0.5
 """Length of a step, in sides of the smallest cell; steps are longer where lines could not reach far otherwise."""
 _REACH: Final = 1.5
-"""Length that a line can reach in each direction, in diagonals of the grid."""
+"""Largest length of a line in each direction, in diagonals of the grid."""
 _STILL: Final = 1e-3
-"""Speed at which lines end, in parts of the largest one."""
+"""Speed below which lines end, as a fraction of the largest one."""
 _MOST_POINTS: Final = 80
-"""Points of a line that the page receives."""
+"""Largest number of points of a line that the page receives."""
 _LEAST: Final = 3
-"""Cells that a line passes, at least; shorter ones are left out."""
+"""Length below which lines are left out, in sides of the smallest cell."""
 _CLIPPED: Final = 98.0
 """Percentage of the speeds that the colours cover, so that one jet does not fade all others."""
 _SHADES: Final = 64
+"""Number of colours of the speed."""
 _WHOLE: Final = 65535
+"""Largest number of a position or speed in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class FlowLines:
     ends
         Lowest and highest position along each axis.
     unit
-        Unit of the positions.
+        Unit of the velocity.
     lines
         For each line its points, shape (points, 3).
     speeds
@@ -69,7 +74,7 @@ class FlowLines:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Numbers that ``sections.js`` draws, for JSON: places and speeds in 65535ths of their ranges, u2."""
+        """Numbers that ``sections.js`` draws, for JSON; positions and speeds in 65535ths of their ranges, u2."""
         together = np.concatenate(self.speeds)
         loud = float(np.percentile(together, _CLIPPED))
         clipped = f"; clipped, up to {together.max():.3g}" if together.max() > loud else ""
@@ -81,7 +86,7 @@ class FlowLines:
         points = np.rint(np.clip(np.concatenate(whole), 0.0, 1.0) * _WHOLE).astype("<u2")
         return {
             "when": self.when,
-            "label": ("speed" if self.unit == "1" else f"speed ({self.unit}/s)") + clipped,
+            "label": ("speed" if self.unit == "1" else f"speed ({self.unit})") + clipped,
             "low": "0",
             "high": f"{loud:.4g}",
             "colours": [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in smooth_palette(_SHADES).tolist()],
@@ -97,16 +102,20 @@ def flow_lines_of(reader: FrameSource) -> FlowLines | None:
         return None
     axes = centres_of(reader, names)
     shape = tuple(len(axis.values) for axis in axes)
-    velocity = np.stack([centred(reader.frame(name), k, shape[k]) for k, name in enumerate(names)], -1)
-    if not np.isfinite(velocity).all() or not velocity.any() or min(shape) < 2:
+    strides = strides_within(shape, MOST_CELLS)
+    parts = (centred(reader.frame(name), k, shape[k]) for k, name in enumerate(names))
+    velocity = np.stack([thinned(part, strides).copy() for part in parts], -1)
+    if not np.isfinite(velocity).all() or not velocity.any() or min(velocity.shape[:3]) < 2:
         return None
     solid = left_out(reader, [axis.name for axis in axes])
     solid = np.zeros(shape, bool) if solid is None else solid
-    lines, speeds = lines_along(velocity, [axis.values for axis in axes], [axis.edges for axis in axes], solid)
+    centres = [axis.values[::stride] for axis, stride in zip(axes, strides, strict=True)]
+    edges = [edges_thinned(axis.edges, stride) for axis, stride in zip(axes, strides, strict=True)]
+    lines, speeds = lines_along(velocity, centres, edges, thinned(solid, strides))
     if not lines:
         return None
     ends = tuple((float(axis.edges[0]), float(axis.edges[-1])) for axis in axes)
-    unit = str(axes[0].attributes.get("units", "1"))
+    unit = str(reader.attributes(names[0]).get("units", "1"))
     return FlowLines(reader.when(len(reader.steps) - 1), ends, unit, tuple(lines), tuple(speeds))
 
 
@@ -180,7 +189,7 @@ def _seeds(edges: Sequence[Floats]) -> Floats:
 
 
 def _followed(field: _Field, seeds: Floats, step: float) -> list[Floats]:
-    """Return the points of lines from seeds, one step apart; a line holds its seed alone where nothing flows."""
+    """Return the points of lines from seeds, one step apart; where nothing flows a line is its seed alone."""
     still = _STILL * float(np.linalg.norm(field.velocity, axis=-1).max())
     path = [seeds]
     alive = field.free(seeds)

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.output.frame_source import FrameSource, time_of
-from minga.output.variables import LEFT_OUT, Coordinate, faces_of
+from minga.output.variables import LEFT_OUT
 from minga.view.colours import smooth_palette
 from minga.view.masked import left_out
 from minga.view.pictures import chosen_frames
+from minga.view.thinning import edges_thinned, strides_within, thinned
 
 __all__ = ["Solid", "Surface", "solid_of", "solid_picture", "surface_of"]
 
@@ -101,29 +102,17 @@ def solid_of(reader: FrameSource) -> Solid | None:
     chosen = chosen_frames(len(reader.steps), MOST_FRAMES)
     names = [axis.name for axis in coordinates]
     shape = tuple(len(axis.values) for axis in coordinates)
-    born, stride = np.zeros(shape, np.uint8), _stride(shape)
+    born, strides = np.zeros(shape, np.uint8), strides_within(shape, MOST_CELLS)
     for number, index in reversed(list(enumerate(chosen, 1))):
         solid = left_out(reader, names, index)
         if solid is not None:
             born[solid] = number
     if not born.any():
         return None
-    faces = tuple(_coarse_faces(axis, stride) for axis in coordinates)
-    kept = born[::stride, ::stride, ::stride]
+    faces = tuple(edges_thinned(axis.edges, stride) for axis, stride in zip(coordinates, strides, strict=True))
+    kept = thinned(born, strides)
     times = tuple(time_of(reader, index) for index in chosen)
     return Solid(kept, faces, tuple(names), tuple(reader.steps[i] for i in chosen), times)  # type: ignore[arg-type]
-
-
-def _stride(shape: tuple[int, ...]) -> int:
-    stride = 1
-    while np.prod([-(-length // stride) for length in shape]) > MOST_CELLS:
-        stride += 1
-    return stride
-
-
-def _coarse_faces(axis: Coordinate, stride: int) -> Floats:
-    edges = faces_of(axis.values)
-    return np.append(edges[:-1:stride], edges[-1])
 
 
 @dataclass(frozen=True, slots=True)

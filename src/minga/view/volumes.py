@@ -1,4 +1,4 @@
-"""Fields of a run on three axes as numbers of colours, of which a page shows sections that move (``sections.js``)."""
+"""Fields of a run on three axes as numbers of colours; ``sections.js`` shows sections of them that move."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from minga.output.variables import LEFT_OUT, SECTION, Coordinate
 from minga.view.colours import ColourScale, colour_scale
 from minga.view.masked import shown_frame
 from minga.view.pictures import chosen_frames, label_of, shared_limits
+from minga.view.thinning import edges_thinned, strides_within, thinned
 
 __all__ = ["FieldColours", "Volumes", "three_axes", "volumes_of"]
 
 MOST_CELLS: Final = 400_000
 """Largest number of cells that a page receives, of all fields together, one byte each."""
 MOST_FIELDS: Final = 6
+"""Largest number of fields that a page receives."""
 _COMPARED: Final = 8
-"""Largest number of frames that set the ends of a colour scale."""
+"""Largest number of frames that determine the ends of a colour scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Volumes:
                     "label": field.label,
                     "low": f"{field.scale.number(field.scale.low):.4g}",
                     "high": f"{field.scale.number(field.scale.high):.4g}",
+                    "clipped": field.scale.clipped,
                     "colours": field.scale.hexadecimal,
                     "states": field.scale.states,
                     "cells": base64.b64encode(field.numbers.tobytes()).decode(),
@@ -100,8 +103,8 @@ class Volumes:
 def volumes_of(reader: FrameSource) -> Volumes | None:
     """Return the fields of a run on the cells of three axes; None if there are none.
 
-    The number of a value that is not finite, as of a cell that a model leaves out, is none of a colour of the scale. Of
-    fields with too many cells for a page every second, third, ... cell along each axis is kept.
+    Values that are not finite, as in cells that a model leaves out, have a number beyond the colours of the scale. Of
+    fields with too many cells for a page every second, third, ... cell is kept, first along the longest axes.
     """
     axes = three_axes(reader)
     if axes is None or not reader.steps:
@@ -113,7 +116,7 @@ def volumes_of(reader: FrameSource) -> Volumes | None:
     ][:MOST_FIELDS]
     if not shown:
         return None
-    at = _thinned([len(axis.values) for axis in axes], MOST_CELLS // len(shown))
+    strides = strides_within([len(axis.values) for axis in axes], MOST_CELLS // len(shown))
     last = len(reader.steps) - 1
     compared = chosen_frames(len(reader.steps), _COMPARED)
     found = []
@@ -121,16 +124,16 @@ def volumes_of(reader: FrameSource) -> Volumes | None:
         attributes = reader.attributes(field)
         values = shown_frame(reader, field, last)
         scale = colour_scale(shared_limits(reader, field, compared), values.dtype, attributes)
-        kept = values[tuple(slice(None, None, every) for every in at)]
-        found.append(FieldColours(field, label_of(field, attributes, scale), scale, scale.numbers(kept)))
+        numbers = scale.numbers(thinned(values, strides))
+        found.append(FieldColours(field, label_of(field, attributes, scale), scale, numbers))
     across, index = _first_section(axes, reader.attributes(shown[0]))
     return Volumes(
         reader.when(last),
-        tuple(np.asarray(axis.values[::every], np.float64) for axis, every in zip(axes, at, strict=True)),
-        tuple(np.append(axis.edges[:-1:every], axis.edges[-1]) for axis, every in zip(axes, at, strict=True)),
+        tuple(np.asarray(axis.values[::stride], np.float64) for axis, stride in zip(axes, strides, strict=True)),
+        tuple(edges_thinned(axis.edges, stride) for axis, stride in zip(axes, strides, strict=True)),
         tuple(found),
         across,
-        index // at[across],
+        index // strides[across],
     )
 
 
@@ -143,19 +146,8 @@ def three_axes(reader: FrameSource) -> tuple[Coordinate, ...] | None:
     return None
 
 
-def _thinned(shape: Sequence[int], most: int) -> tuple[int, ...]:
-    """Return strides, the largest along the longest axes, with which at most so many cells remain."""
-    strides = [1] * len(shape)
-    left = list(shape)
-    while np.prod(left) > most:
-        axis = int(np.argmax(left))
-        strides[axis] += 1
-        left[axis] = -(-shape[axis] // strides[axis])
-    return tuple(strides)
-
-
 def _first_section(axes: Sequence[Coordinate], attributes: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the axis and the cell of the section that a field names, or else of the middle across the last axis."""
+    """Return the axis and the cell of the section that a field names, by default the middle of the last axis."""
     if SECTION not in attributes:
         return len(axes) - 1, len(axes[-1].values) // 2
     cut = plane_of(axes, attributes).at

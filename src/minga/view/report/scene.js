@@ -73,9 +73,10 @@ function turningScene(box, data) {
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.DEPTH_TEST);
-    const s = Math.sin(around), c = Math.cos(around), r = Math.sin(above), f = Math.cos(above), up = data.down ? -1 : 1;
-    // Columns: the directions on the screen of the axes of the grid; the first one points upwards, or downwards as depth.
-    gl.uniformMatrix3fv(at.turn, false, [0, up * f, up * r, -s, -r * c, f * c, c, -r * s, f * s]);
+    const s = Math.sin(around), c = Math.cos(around), r = Math.sin(above), f = Math.cos(above), up = data.down ? -1 : 1, near = data.away ? -1 : 1;
+    // Columns: the directions on the screen of the axes of the grid. The first one points upwards, or downwards as depth, the
+    // second one towards the viewer or away, so that x, y and z are right-handed.
+    gl.uniformMatrix3fv(at.turn, false, [0, up * f, up * r, -near * s, -near * r * c, near * f * c, c, -r * s, f * s]);
     gl.uniform1f(at.zoom, zoom);
     Object.keys(shown).forEach(function (name) { if (!hidden.has(name)) draw(shown[name]); });
   }

@@ -100,7 +100,7 @@ function sceneControls(box, data, stage) {
   function explain(whole, part, when) {
     whole.hidden = !part;
     if (!part) return;
-    whole.children[0].textContent = part.label + ", " + when;
+    whole.children[0].textContent = part.label + ", " + when + (part.clipped ? "; " + part.clipped : "");
     const last = part.colours.length; // states have a colour each, numbers a smooth scale
     const stops = part.states ? part.colours.map(function (c, k) { return c + " " + 100 * k / last + "% " + 100 * (k + 1) / last + "%"; }) : part.colours;
     whole.children[1].style.background = "linear-gradient(to right, " + stops.join(", ") + ")";
