@@ -10,10 +10,8 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from live_server import serving
 from minga.errors import CaseError
 from minga.output.directory import RunDirectory
 from minga.output.edits import Canvas, Wishes
@@ -92,18 +91,6 @@ def run(tmp_path: Path) -> RunDirectory:
 def server(run: RunDirectory) -> Iterator[LiveServer]:
     with serving(run) as server:
         yield server
-
-
-@contextmanager
-def serving(run: RunDirectory) -> Iterator[LiveServer]:
-    with LiveServer(run) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 # Who may ask ---------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def keep(value: object, base: Path, folder: Path) -> object:
 
 
 def kept(table: Mapping[str, Any], keys: Iterable[str], base: Path, folder: Path) -> dict[str, object]:
-    """Return those of some entries of a case that it has, with copies of their files, as `keep` makes them."""
+    """Return the entries of a case with these keys, with copies of their files as `keep` makes them."""
     return {key: keep(table[key], base, folder) for key in keys if key in table}
 
 

@@ -3,9 +3,10 @@
 ``edits.jsonl`` in the directory of a run is the record: one edit a line, with the number of steps done before it. It is
 all that a repetition needs. ``painting.jsonl`` is there while pages may paint: its first line describes the fields, and
 each line that is added is a wish, which the run reads about five times a second. The first line has room for the reason
-why wishes were not done, which is written into it in place, as the disk may be full.
+why wishes were not done, which is written over it in place, as the disk may be full.
 
-Who adds a line holds a lock, so that the rest of a line of a process that was killed is told from one that is written.
+A process locks a file while it adds a line, so that others can tell a line that is being written from the incomplete
+line of a process that was killed.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Canvas:
     states
         Number of states of each field, by its name.
     refused
-        The reason why the last wishes were not done; empty if they were.
+        Reason why the last wishes were not done; empty if they were.
     """
 
     shape: tuple[int, ...]
@@ -87,7 +88,7 @@ class Canvas:
     def read(cls, painting: Path) -> Canvas | None:
         """Return the canvas that the first line of a file of wishes describes; None if pages may not paint."""
         try:
-            with painting.open(encoding="utf-8") as lines:
+            with painting.open("rb") as lines, _locked(lines, fcntl.LOCK_SH):
                 found = json.loads(lines.readline())
             return cls(tuple(found["shape"]), dict(found["states"]), str(found["refused"]))
         except (OSError, ValueError, KeyError, TypeError):
@@ -140,7 +141,7 @@ class Wishes:
 
     def refuse(self, reason: str) -> None:
         """Tell pages why the last wishes were not done; an empty reason if they were."""
-        with contextlib.suppress(OSError), self._painting.open("r+b", buffering=0) as lines:
+        with contextlib.suppress(OSError), self._painting.open("r+b", buffering=0) as lines, _locked(lines):
             lines.write(self._first_line(reason))
 
     def _first_line(self, reason: str = "") -> bytes:
@@ -172,12 +173,14 @@ class Wishes:
 def append_line(path: Path, entry: Mapping[str, Any], *, lasting: bool = False) -> None:
     """Add an entry to a file; `lasting` waits until it is on the disk.
 
-    Where that fails, as on a full disk, nothing of the entry remains. What another process left of a line is removed.
+    Where that fails, as on a full disk, nothing of the entry remains. An incomplete line that another process left is
+    removed first.
     """
     line = _line_of(entry)
     with path.open("a+b", buffering=0) as lines, _locked(lines):
         size = _end_of_lines(lines)
-        lines.truncate(size)
+        if size < lines.seek(0, os.SEEK_END):  # without locks, lines that others add meanwhile remain
+            lines.truncate(size)
         try:
             if lines.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -190,7 +193,7 @@ def append_line(path: Path, entry: Mapping[str, Any], *, lasting: bool = False) 
 
 @contextlib.contextmanager
 def _locked(lines: FileIO | BufferedReader, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Lock a file inside the ``with`` block, where its file system can."""
+    """Lock a file inside the ``with`` block if its file system has locks."""
     with contextlib.suppress(OSError):
         fcntl.flock(lines, kind)  # closing the file unlocks it
     yield

@@ -1,4 +1,4 @@
-"""Velocity of a run, which lies on the faces of cells with one field for each axis, at the centres of cells."""
+"""Velocity of a run at the centres of cells; it has one field for each axis, on the faces across that axis."""
 
 from __future__ import annotations
 

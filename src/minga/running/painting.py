@@ -1,4 +1,4 @@
-"""Edits of a run: those that pages wish while it continues, which are recorded, and those of a record, repeated.
+"""Edits of a run: wishes of pages, which are recorded when they are done, and edits of a record, which are repeated.
 
 An edit takes place between two steps, after everybody has seen the state of the first: frames, observables and
 checkpoints of step n do not know the edits after n steps, which a resumed run therefore repeats from the record.
@@ -30,7 +30,7 @@ _NEVER: Final = 1 << 62
 
 
 class Painting:
-    """Edits of a run, alike on all ranks; rank 0 reads and writes files.
+    """Edits of a run, the same on all ranks; rank 0 reads and writes files.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Painting:
     painting
         The file of the wishes of pages; None: they may not paint.
     note
-        Tells a person on rank 0 what happened.
+        Function that shows a message to a person, called on rank 0; None writes it to the standard error output.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Painting:
         return cls(model, comm, given, record, painting, note)
 
     def waiting(self, simulation: Simulation) -> bool:
-        """Return on rank 0 whether there are new wishes, False on others."""
+        """Return True on rank 0 if there are new wishes, False on other ranks."""
         if self._wishes is not None and simulation.rank == 0:
             self._asked += self._wishes.new(simulation.step)
         return bool(self._asked)
@@ -135,7 +135,7 @@ class Painting:
             simulation.stepper.changed()
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what readers of the results should know of edits."""
+        """Return findings about edits: the cells that were set, and those that could not be."""
         found = []
         if self._done:
             cells = sum(len(edit.states) for edit in self._edits[: self._done])
@@ -157,7 +157,7 @@ class Painting:
         return edits
 
     def _kept(self, step: int) -> tuple[list[Edit], int]:
-        """Return the edits that were asked for and are recorded now, and how many cells of others were lost; rank 0."""
+        """Record the edits that were asked for; return those and the number of cells that were lost so far; rank 0."""
         asked, self._asked = self._asked, []
         kept, lost, reason = [], self._lost, ""
         for edit in (Edit(step, edit.field, edit.points, edit.states) for edit in asked):

@@ -26,7 +26,7 @@ _NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.
 
 _MOST_POINTS, _MOST_LINES, _MOST_RANKS, _MOST_FRAMES = 600, 16, 64, 400
 _REST = 20.0
-"""Time between two scenes of a run that continues, in times that the last one took."""
+"""Time between two scenes of a run that continues, as a multiple of the time that the last one took."""
 
 
 class RunReader:
@@ -39,9 +39,9 @@ class RunReader:
         self._pictures = Pictures(directory)
         self._drawn: dict[str, Picture] = {}
         self._scene: tuple[int, bytes] = (0, b"null")
-        """Number of frames, and the scene that they show as JSON."""
+        """Number of frames, and their scene as JSON."""
         self._next_scene = 0.0
-        """Time at which the scene is drawn again, of the monotonic clock."""
+        """Time of the monotonic clock from which the scene is drawn again."""
         self._signed = 0.0
 
     def state(self, field: str = "", *, look: bool = False) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class RunReader:
             return self._scene[1]
 
     def _scene_frames(self, frames: Frames, *, over: bool) -> int:
-        """Return the number of frames after which a page asks for the scene: seldom enough not to slow the run down."""
+        """Return the number of frames whose scene pages ask for; it changes too seldom to slow the run down."""
         if not has_scene(frames.reader):
             return 0
         return len(frames.reader.steps) if over or time.monotonic() >= self._next_scene else self._scene[0]
