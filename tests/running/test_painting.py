@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import minga as mg
+from minga.output import edits
 from minga.output.directory import RunDirectory
 from minga.output.edits import MOST, Canvas, append_line, read_edits
 from minga.view.live.state import RunReader
@@ -335,3 +336,21 @@ def test_models_whose_cells_cannot_be_painted(paintable: Any, message: str) -> N
     with pytest.raises(mg.ProgramError) as found:
         mg.Model("m", GRID, fields, mg.Program("step"), paintable=paintable)
     assert message in str(found.value)
+
+
+def test_without_locks_lines_that_others_add_meanwhile_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    def before_another_line(lines: Any) -> int:
+        size = found(lines)
+        with path.open("ab") as other:
+            other.write(b'{"other": 1}\n')
+        return size
+
+    path, found = tmp_path / "painting.jsonl", edits._end_of_lines
+    edits.append_line(path, {"first": 1})
+    monkeypatch.setattr(edits.fcntl, "flock", refused)
+    monkeypatch.setattr(edits, "_end_of_lines", before_another_line)
+    edits.append_line(path, {"second": 1})
+    assert path.read_text() == '{"first":1}\n{"other": 1}\n{"second":1}\n'

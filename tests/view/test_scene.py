@@ -14,6 +14,7 @@ from browser import chromium
 from minga.output.directory import RunDirectory
 from minga.output.store import FrameReader, FrameStore
 from minga.output.variables import LEFT_OUT, VELOCITY, Coordinate, Variable
+from minga.output.velocity import at_centres
 from minga.view import flow_lines
 from minga.view import volumes as module
 from minga.view.flow_lines import lines_along
@@ -189,6 +190,33 @@ def test_lines_follow_every_second_velocity_of_large_grids(tmp_path: Path, monke
     for line, speeds in zip(scene.flow.lines, scene.flow.speeds, strict=True):
         assert np.allclose(line[:, :2], line[0, :2])
         assert np.allclose(speeds, np.clip(line[:, 0] + 0.5, 1.0, speeds.max()))
+
+
+def test_velocities_of_every_second_face_are_those_of_the_centres(tmp_path: Path) -> None:
+    def places(every: int, faces: int) -> tuple[Coordinate, ...]:
+        return tuple(
+            Coordinate(f"{name}_face", np.arange(9.0), {}).kept(0, 9, every)
+            if k == faces
+            else Coordinate(name, np.arange(8.0) + 0.5, {}).kept(0, 8, every)
+            for k, name in enumerate("zyx")
+        )
+
+    for every in (1, 2, 3):
+        names = ["v_z", "v_y", "v_x"]
+        variables = [Variable(name, np.dtype("f8"), places(every, k), {}) for k, name in enumerate(names)]
+        values = {
+            v.name: np.broadcast_to(
+                v.coordinates[k].values.reshape([-1 if n == k else 1 for n in range(3)]), v.shape
+            ).copy()
+            for k, v in enumerate(variables)
+        }
+        store = tmp_path / f"fields-{every}"
+        FrameStore(store, variables, {VELOCITY: " ".join(names)}).append(0, values)
+        reader = FrameReader.open(store)
+        for k, name in enumerate(names):
+            centres = np.arange(8.0)[::every] + 0.5
+            found = np.moveaxis(at_centres(reader, name, k, centres), k, -1)
+            assert np.allclose(found, np.minimum(centres, variables[k].coordinates[k].values[-1]))
 
 
 def test_lines_close_around_a_vortex() -> None:

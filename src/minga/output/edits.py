@@ -178,8 +178,8 @@ def append_line(path: Path, entry: Mapping[str, Any], *, lasting: bool = False) 
     """
     line = _line_of(entry)
     with path.open("a+b", buffering=0) as lines, _locked(lines):
-        size = _end_of_lines(lines)
-        if size < lines.seek(0, os.SEEK_END):  # without locks, lines that others add meanwhile remain
+        end, size = lines.seek(0, os.SEEK_END), _end_of_lines(lines)
+        if size < end:  # only then: without locks others may add a line meanwhile
             lines.truncate(size)
         try:
             if lines.write(line) < len(line):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from minga.output.frame_source import FrameSource
 from minga.output.variables import VELOCITY, Coordinate
 
-__all__ = ["centred", "centres_of", "edges_of", "velocity_of"]
+__all__ = ["at_centres", "centred", "centres_of", "edges_of", "velocity_of"]
 
 Floats = NDArray[np.float64]
 
@@ -48,3 +48,19 @@ def centred(values: Floats, axis: int, cells: int) -> Floats:
     low = np.take(values, range(cells), axis)
     high = np.take(values, [(i + 1) % values.shape[axis] for i in range(cells)], axis)
     return np.asarray(0.5 * (low + high))
+
+
+def at_centres(reader: FrameSource, name: str, axis: int, centres: Floats, index: int = -1) -> Floats:
+    """Return the velocity along an axis at the centres of cells, linear between the faces that were kept.
+
+    If not all faces were kept, it is constant beyond the last one.
+    """
+    values, faces = reader.frame(name, index), reader.coordinates(name)[axis].values
+    pairs = min(len(centres), len(faces) - 1)
+    beside = 0.5 * (faces[:pairs] + faces[1 : pairs + 1])
+    if np.all(np.abs(beside - centres[:pairs]) < 0.1 * np.diff(faces[: pairs + 1])):
+        return centred(values, axis, len(centres))
+    low = np.clip(np.searchsorted(faces, centres, side="right") - 1, 0, len(faces) - 2)
+    share = np.clip((centres - faces[low]) / (faces[low + 1] - faces[low]), 0.0, 1.0)
+    share = np.moveaxis(np.broadcast_to(share, (1,) * (values.ndim - 1) + share.shape), -1, axis)
+    return np.asarray((1.0 - share) * np.take(values, low, axis) + share * np.take(values, low + 1, axis))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.output.store import FrameReader
 from minga.output.variables import VELOCITY, Coordinate
-from minga.output.velocity import centred, centres_of, edges_of, velocity_of
+from minga.output.velocity import at_centres, centres_of, edges_of, velocity_of
 from minga.output.vtk import TYPES, order_of, time_of_file, upright
 
 __all__ = ["left_out", "rectilinear", "vtr"]
@@ -60,7 +60,7 @@ def rectilinear(reader: FrameReader, index: int, fields: Sequence[str] | None = 
         )
     cells: dict[str, Values] = {name: reader.frame(name, index) for name in together}
     if len(names) > 1:
-        parts = [centred(reader.frame(n, index), a, len(axes[a].values)) for a, n in enumerate(names)]
+        parts = [at_centres(reader, n, a, axes[a].values, index) for a, n in enumerate(names)]
         parts = [-part if axes[number].down else part for number, part in enumerate(parts)]
         missing = [np.zeros_like(parts[0])] * (3 - len(parts))
         cells[VELOCITY] = np.stack([*(parts[number] for number in reversed(order_of(axes))), *missing], axis=-1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from minga.output.store import FrameReader
 from minga.output.variables import Coordinate, faces_of
-from minga.output.velocity import centred, centres_of, velocity_of
+from minga.output.velocity import at_centres, centres_of, velocity_of
 from minga.view.masked import left_out
 
 __all__ = ["Section", "flow_pictures", "picture", "section_of"]
@@ -73,7 +73,7 @@ def flow_pictures(reader: FrameReader) -> Iterator[tuple[str, bytes]]:
     if len(names) < 2 or not reader.steps:
         return
     axes = centres_of(reader, names)
-    parts = [reader.frame(name) for name in names]
+    parts = [at_centres(reader, name, k, axes[k].values) for k, name in enumerate(names)]
     solid = left_out(reader, [axis.name for axis in axes])
     # The first axis is the long one: it lies to the right if it is in the plane.
     for up in range(1, len(axes)):
@@ -94,7 +94,7 @@ def section_of(
     Parameters
     ----------
     parts
-        Velocities on the faces of each axis.
+        Velocity along each axis, at the centres of the cells.
     axes
         Centres of the cells.
     up, right
@@ -108,7 +108,7 @@ def section_of(
         at[axis] = len(axes[axis].values) // 2
     planes = []
     for axis in (up, right):
-        plane = centred(parts[axis], axis, len(axes[axis].values))[tuple(at)]
+        plane = parts[axis][tuple(at)]
         planes.append(plane if up < right else plane.T)
     cut = None if solid is None else solid[tuple(at)]
     return Section(

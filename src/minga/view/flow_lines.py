@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.output.frame_source import FrameSource
-from minga.output.velocity import centred, centres_of, velocity_of
+from minga.output.velocity import at_centres, centres_of, velocity_of
 from minga.view.colours import smooth_palette
 from minga.view.masked import left_out
 from minga.view.thinning import edges_thinned, strides_within, thinned
@@ -103,7 +103,7 @@ def flow_lines_of(reader: FrameSource) -> FlowLines | None:
     axes = centres_of(reader, names)
     shape = tuple(len(axis.values) for axis in axes)
     strides = strides_within(shape, MOST_CELLS)
-    parts = (centred(reader.frame(name), k, shape[k]) for k, name in enumerate(names))
+    parts = (at_centres(reader, name, k, axes[k].values) for k, name in enumerate(names))
     velocity = np.stack([thinned(part, strides).copy() for part in parts], -1)
     if not np.isfinite(velocity).all() or not velocity.any() or min(velocity.shape[:3]) < 2:
         return None
