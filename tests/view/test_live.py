@@ -495,12 +495,15 @@ def test_a_scene_is_drawn_seldom_while_a_run_continues(tmp_path: Path) -> None:
     store = FrameStore(run.fields, [Variable("T", np.dtype("f8"), axes, {"units": "K"})], {})
     store.append(0, {"T": np.ones((4, 4, 4))})
     assert reader.state()["scene"] == 1
-    assert reader.scene() != b"null"
+    shown = reader.scene()
+    assert b"step 0" in shown
     store.append(5, {"T": np.ones((4, 4, 4))})
     reader._next_scene = math.inf
     assert reader.state()["scene"] == 1
+    assert reader.scene() is shown  # also for a page that is opened now
     reader._next_scene = 0.0
     assert reader.state()["scene"] == 2
+    assert b"step 5" in reader.scene()
 
 
 # Its life ------------------------------------------------------------------------------------------------------------

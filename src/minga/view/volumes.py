@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,8 @@ MOST_FIELDS: Final = 6
 """Largest number of fields that a page receives."""
 _COMPARED: Final = 8
 """Largest number of frames that determine the ends of a colour scale."""
+_MOST_COMPARED: Final = 1 << 27
+"""Largest number of values of these frames; of larger fields the last frame alone is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,8 @@ def volumes_of(reader: FrameSource) -> Volumes | None:
         return None
     strides = strides_within([len(axis.values) for axis in axes], MOST_CELLS // len(shown))
     last = len(reader.steps) - 1
-    compared = chosen_frames(len(reader.steps), _COMPARED)
+    cells = math.prod(len(axis.values) for axis in axes)
+    compared = chosen_frames(len(reader.steps), max(1, min(_COMPARED, _MOST_COMPARED // cells)))
     found = []
     for field in shown:
         attributes = reader.attributes(field)

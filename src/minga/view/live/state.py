@@ -114,7 +114,7 @@ class RunReader:
         """Return the numbers of the scene in three dimensions as JSON; null where there is none."""
         with self._lock:
             self._frames = frames = Frames.open(self.directory, self._frames)
-            if frames and has_scene(frames.reader) and len(frames.reader.steps) != self._scene[0]:
+            if frames and self._scene_frames(frames, over=self.over) != self._scene[0]:
                 started = time.monotonic()
                 found = scene_of(frames.reader)
                 text = json.dumps(found.data if found else None, separators=(",", ":")).encode()
