@@ -183,6 +183,13 @@ DRAG = """(() => {
 })()"""
 
 
+def wait_for_lines(file: Path, count: int) -> None:
+    end = time.monotonic() + 60
+    while not file.is_file() or len(file.read_text().splitlines()) < count:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 @pytest.mark.slow
 def test_strokes_belong_to_the_field_that_was_painted() -> None:
     """Even if another field is chosen before they are sent."""
@@ -202,10 +209,7 @@ def test_strokes_belong_to_the_field_that_was_painted() -> None:
         page.evaluate(DRAG.replace("14, 10", "3, 4").replace("14, 13", "3, 5").replace("15, 13", "3, 6"))
         page.until("document.getElementById('painted').textContent === '3 cells sent to the run'")
         edits = Path("runs/two/edits.jsonl")
-        end = time.monotonic() + 60
-        while not edits.is_file() or len(edits.read_text().splitlines()) < 2:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_for_lines(edits, 2)
     lines = [json.loads(line) for line in edits.read_text().splitlines()]
     assert [line["field"] for line in lines] == ["left", "right"]
     assert sorted(lines[0]["cells"]) == [[14, 10, 1], [14, 11, 1], [14, 12, 1], [14, 13, 1], [15, 13, 1]]
@@ -230,10 +234,7 @@ def test_cells_are_painted_in_a_browser_and_again() -> None:
             )
         page.until("document.getElementById('painted').textContent === '1 cell sent to the run'")
         edits = Path("runs/painted/edits.jsonl")
-        end = time.monotonic() + 60
-        while not edits.is_file() or len(edits.read_text().splitlines()) < 2:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_for_lines(edits, 2)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
