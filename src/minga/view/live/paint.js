@@ -5,7 +5,7 @@ const fresh = at("fresh"), pen = fresh.getContext("2d");
 const SEND = 120, MOST_CELLS = 2000;
 let brush = 1, lastCell = null, cursor = null, sending = 0;
 let wishes = new Map(), wishedField = ""; // cells of a field that were painted and not sent yet: index to state
-let sent = Promise.resolve(); // requests are made one after another: of two wishes for a cell the later one counts
+let sent = Promise.resolve(); // the last request: they follow one another, as of two wishes for a cell the later one counts
 let shownSince = []; // [time, row, column] of strokes that the picture may not show yet
 
 const canPaint = () => state && state.paint && state.picture && at("picture").dataset.field === state.picture.field && frozen === null && state.picture.field in state.paint.states && state.picture.states;

@@ -2,7 +2,7 @@
 function sceneBytes(text) { return Uint8Array.from(atob(text), function (c) { return c.charCodeAt(0); }); }
 function sceneColour(code) { return [1, 3, 5].map(function (k) { return parseInt(code.substr(k, 2), 16) / 255; }); }
 
-// Returns a function that takes the numbers of later frames; nothing where there is no WebGL.
+// Returns a function that takes the numbers of later frames, or null without WebGL.
 function turningScene(box, data) {
   const canvas = box.querySelector("canvas"), slider = box.querySelector("input"), label = box.querySelector(".step");
   const gl = canvas.getContext("webgl", { antialias: true, preserveDrawingBuffer: true });

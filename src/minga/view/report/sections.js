@@ -64,8 +64,8 @@ function flowMesh(flow, ends, place) {
   function unit(a) { const size = Math.sqrt(dot(a, a)) || 1; return a.map(function (x) { return x / size; }); }
 }
 
-// Controls of what a scene shows beside a solid. `stage` has place(axis, value), put(name, mesh or null, lit). Returns a
-// function that takes later data.
+// Controls of the parts of a scene. `stage` has place(axis, value), put(name, mesh or null, lit) and show(name, yes).
+// Returns a function that takes later data.
 function sceneControls(box, data, stage) {
   const panel = document.createElement("div");
   panel.className = "parts";
