@@ -14,9 +14,12 @@ from minga.engine.begin import start as begin_with
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.observables import observe
+from minga.errors import RunError
+from minga.models.electrodeposition import iteration
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Electrode, Growth, Problem, Reversible, Steps
 from minga.output.cells import gather_cells
+from minga.running.loop import drive
 from minga.space.grid import Grid
 
 from .test_growth import COPPER
@@ -26,14 +29,16 @@ PLANE = WIDE * SIDE
 CAPACITY = 0.5
 
 
-def growing(*, capacity: float = CAPACITY, order: int = 2, every: float = 0.25, **drive: Any) -> Model:
+def growing(
+    *, capacity: float = CAPACITY, order: int = 2, every: float = 0.25, agreement: float = 1e-9, **drive: Any
+) -> Model:
     """A millimetre of copper sulphate between copper plates with a double layer, in which a deposit grows."""
     grid = Grid((12, WIDE), spacing=(SIDE, SIDE), axes=("y", "x"), periodic=(False, True))
     metal = Electrode({"Cu": Reversible(100.0)}, capacity=capacity)
     steps = Steps(end=20.0, every=every, first=min(0.05, every), adaptive=order == 2, tolerance=2e-2, order=order)
     growth = Growth("Cu", 7.1e-6, porosity=0.9994)
     problem = Problem(grid, COPPER, steps, cathode=metal, anode=metal, seed=3, growth=growth, **drive)
-    return electrodeposition(problem, agreement=1e-9)
+    return electrodeposition(problem, agreement=agreement)
 
 
 def recorded(model: Model, steps: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -78,3 +83,23 @@ def test_the_current_brings_the_deposit_and_the_charge_of_its_surface() -> None:
     assert charge != pytest.approx(0.0, abs=1e-6 * passed)
     assert passed == pytest.approx(float(seen["deposit_charge"][-1]) - charge, rel=1e-9)
     assert passed == pytest.approx(steps * every * given * PLANE, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_loose_agreement_leaves_the_given_current(order: int) -> None:
+    seen, _ = recorded(growing(current=400.0, order=order, agreement=1e-5), 60)
+    assert seen["deposit_cells"][-1] > 20
+    np.testing.assert_allclose(seen["current"], 400.0, rtol=5e-5)
+    np.testing.assert_allclose(seen["current_cathode"], 400.0, rtol=5e-4)
+
+
+@pytest.mark.slow
+def test_a_step_without_the_given_current_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first estimate of the next change ends the passes, and nothing of the current may be missing."""
+    monkeypatch.setattr(iteration.Iteration, "_extrapolate", lambda self, program: program.let(self.change, 0.0))
+    monkeypatch.setattr(iteration, "LEFT", 0.0)
+    model = growing(current=400.0)
+    text = r"did not converge at t = 0 s .* the current is not the given one"
+    with Engine(model.layouts("slabs", 1)) as engine, pytest.raises(RunError, match=text):
+        drive(model, engine, 1)

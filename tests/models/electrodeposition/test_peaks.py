@@ -29,7 +29,7 @@ def couple(**said: Any) -> Any:
 
 
 def test_the_peaks_of_a_reversible_couple() -> None:
-    """Of the record, whose points lie on either side of the vertex; and 28.49 mV from the half-wave potential."""
+    """Compare peaks with the largest recorded currents and with theory: 28.49 mV from the half-wave potential."""
     seen = couple()
     potential, current = (np.asarray(seen[name])[5:] for name in ("cathode_potential", "current_cathode"))
     found, heights = (np.asarray(seen[name])[-1] for name in ("peak_potential", "peak_current"))

@@ -253,6 +253,21 @@ def test_an_impedance_at_a_bias(times: int, every: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"cutoff": "1e9 V"}, "an electrode has run out of ions"),
+        ({"semi_implicit": {"passes": 1}}, "potential and ions do not agree, although 100 % of every ion is left"),
+    ],
+)
+def test_the_reason_is_given_why_no_voltage_drives_the_current(said: dict[str, Any], reason: str) -> None:
+    """At 200 A/m2, far beyond the limiting current, and with passes that never converge."""
+    result = run((32,), program=[{"hold": "200 A/m2", "time": "60 s"}], time={"end": "60 s"}, **said)
+    assert "no voltage was found that drives the current of the program any longer, at t =" in str(result.ended)
+    assert reason in str(result.ended)
+
+
+@pytest.mark.slow
 def test_a_cut_off_applies_to_the_cell_of_a_potential_against_a_reference() -> None:
     """The reference is close to the cathode, and the rest of the bath needs most of the voltage."""
     program = [{"ramp": ["0 V", "-0.2 V"], "rate": "0.1 V/s"}]

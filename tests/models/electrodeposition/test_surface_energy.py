@@ -1,4 +1,4 @@
-"""Surface energy of growing deposits: ranks and resumption, what it needs, and what is said of it."""
+"""Surface energy of growing deposits: same bits on ranks and after resumption, refused cases, and notes."""
 
 from __future__ import annotations
 

@@ -120,6 +120,8 @@ def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunErr
         if why == 1:
             change, passes = engine.read(iteration.change), engine.read(iteration.passes)
             last = f"it still changes by {change:.3g} RT/F" if change < NEVER else "its values are meaningless"
+            if change <= iteration.tolerance:
+                last = "the current is not the given one"
             return RunError(
                 f"the potential did not converge {when}: after {passes} passes {last}",
                 where=place,

@@ -16,6 +16,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.lengths import plane_of
 from minga.models.electrodeposition.potential import Poisson, advance
 from minga.models.electrodeposition.problem import Problem
@@ -34,6 +35,8 @@ WILD: Final = 1e6
 """Correction of the potential, in RT/F, from which on it is rejected as meaningless."""
 CURRENT: Final = 1e-7
 """Fraction of a given current that may be missing."""
+LEFT: Final = 10.0
+"""Multiple of the current that may be missing before the last pass, up to which it may be missing after it."""
 ROUGH: Final = 1e-5
 """Tolerance of the concentrations' systems before the last pass, where passes are economical: their residual is charge,
 which the next pass corrects."""
@@ -63,6 +66,8 @@ class Iteration:
     economical
         True for passes that end once the next change, extrapolated from the last two, is below the tolerance. Only the
         last of them solves for the concentrations to the full accuracy.
+    counted
+        The charges that ions bring to the electrodes, by which the current of an economical iteration is checked.
     passes, converged, change, place
         Results of the last attempt: the number of passes, 1 if it converged and 0 if not, the last change of the
         potential in RT/F (the next one where that was estimated), and the cell where it was largest.
@@ -80,6 +85,7 @@ class Iteration:
     unsolved: Unsolved
     course: Course | None = None
     economical: bool = False
+    counted: Charges | None = None
     secants: Multisecant = field(init=False)
     passes: Register = field(default_factory=lambda: Register("passes", "i8"))
     all_passes: Register = field(default_factory=lambda: Register("all passes", "i8"))
@@ -91,6 +97,7 @@ class Iteration:
     levels: Register = field(default_factory=lambda: Register("steps that are known", "i8"))
     steady: Register = field(default_factory=lambda: Register("voltage believed", "bool"))
     missing: Register = field(default_factory=lambda: Register("current missing"))
+    enough: Register = field(default_factory=lambda: Register("charge that may be missing"))
     shift: Register = field(default_factory=lambda: Register("voltage shift"))
     wanted: Register = field(default_factory=lambda: Register("wanted charge"))
     voltages: tuple[Register, Register] = field(
@@ -146,7 +153,23 @@ class Iteration:
             self._pass(program, then)
         self.transport.restore(program)
         program.let(self.converged, where(self.change <= self.tolerance, 1, 0))
+        if self.counted is not None and self.economical and self.problem.voltage is None:
+            self._check_current(program, self.counted)
         program.let(self.all_passes, self.all_passes + self.passes)
+
+    def _check_current(self, program: Program, counted: Charges) -> None:
+        """Record that an attempt has not converged if its current is not the given one.
+
+        The last pass ends an economical iteration before its change is known to be small: that is estimated.
+        """
+        counted.attempt(program)
+        self._miss(program, (as_node(self._density) * self.plane + counted.current(1)) / self.formula.rate)
+        program.let(self.converged, where(self.missing <= LEFT, self.converged, 0))
+
+    def _miss(self, program: Program, charge: Node) -> None:
+        """Record how much of the given current is missing, relative to what may be missing."""
+        missing = mg.abs(charge) / self.enough
+        program.let(self.missing, missing if self.course is None else where(self.course.by_current, missing, 0.0))
 
     def _pass(self, program: Program, then: Sequence[Slot]) -> None:
         problem, state, formula, course = self.problem, self.state, self.formula, self.course
@@ -164,9 +187,8 @@ class Iteration:
             # The current that is missing, relative to the terms it is the sum of; where those vanish, relative to the
             # current that moves the voltage.
             terms = (abs(given) + (mg.abs(now) + mg.abs(before))) / formula.rate
-            enough = CURRENT * terms + (self.tolerance / problem.beta) * sums.conductance
-            missing = mg.abs(self.wanted - sums.carried) / enough
-            program.let(self.missing, missing if course is None else where(course.by_current, missing, 0.0))
+            program.let(self.enough, CURRENT * terms + (self.tolerance / problem.beta) * sums.conductance)
+            self._miss(program, self.wanted - sums.carried)
         program.let(self.drive["at_cathode"], sums.at_cathode)
         program.let(self.drive["at_anode"], sums.at_anode)
         self.poisson.correct(program, self.shift, wanted, None if course is None else course.shift)

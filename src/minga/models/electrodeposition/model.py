@@ -128,7 +128,7 @@ def _semi_implicit(
         course = Course(problem, state, charges, plane_of(problem.grid))
     iteration = Iteration(
         problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved, course,
-        economical=problem.growth is not None,
+        economical=problem.growth is not None, counted=charges,
     )  # fmt: skip
     flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
     stepping = Stepping(problem, state, iteration, flow, attempts, charges)
