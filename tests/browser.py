@@ -88,7 +88,10 @@ class Page:
             self._browser.call("Input.dispatchKeyEvent", self._session, type=kind, **words, **more)
 
     def stops(self, most: int = 60) -> list[dict[str, Any]]:
-        """What Tab reaches, in its order: kind, name as screen readers say it, place, and whether its focus is seen."""
+        """Return the elements that Tab focuses, in order.
+
+        Each has a kind, a name for screen readers, a place in the page, and whether its focus is visible.
+        """
         found: list[dict[str, Any]] = []
         self.evaluate("document.activeElement.blur()")
         for _ in range(most):
@@ -100,7 +103,7 @@ class Page:
         return found
 
     def unnamed(self) -> list[str]:
-        """Roles of what can have the focus and has no name for screen readers."""
+        """Return the roles of focusable elements without a name for screen readers."""
         tree = self._browser.call("Accessibility.getFullAXTree", self._session)["nodes"]
         found = []
         for node in tree:
