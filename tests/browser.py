@@ -88,7 +88,10 @@ class Page:
             self._browser.call("Input.dispatchKeyEvent", self._session, type=kind, **words, **more)
 
     def stops(self, most: int = 60) -> list[dict[str, Any]]:
-        """Return the elements that Tab reaches, in order: kind, name for screen readers, place, and a visible focus."""
+        """Return the elements that Tab focuses, in order.
+
+        Each has a kind, a name for screen readers, a place in the page, and whether its focus is visible.
+        """
         found: list[dict[str, Any]] = []
         self.evaluate("document.activeElement.blur()")
         for _ in range(most):

@@ -105,7 +105,7 @@ def test_compiling_is_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="install gcc to compare with it")
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt-get install gcc")
 @pytest.mark.parametrize(
     ("part", "measure"),
     thinned(

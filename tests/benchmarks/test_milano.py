@@ -14,6 +14,7 @@ from minga.errors import LaunchError
 from minga.studies.milano.paper import derived
 from minga.studies.milano.study import NAMES
 from minga.studies.tinetti.labs import check_quotas
+from missing import missing
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "benchmarks" / "results" / "milano.json"
@@ -49,7 +50,7 @@ def test_a_quick_run_in_a_lab(tmp_path: Path) -> None:
     try:
         check_quotas()
     except LaunchError as error:
-        pytest.skip(str(error))
+        pytest.skip(missing(error))
     out = tmp_path / "out.json"
     words = [sys.executable, "-m", "benchmarks.milano", "--quick", "--only", "table-7", "table-5", "--out", str(out)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)

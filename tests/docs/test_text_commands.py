@@ -17,6 +17,7 @@ from minga.errors import LaunchError
 from minga.lab.cluster import lab_rights
 from minga.output.directory import RunDirectory
 from minga.view.live.state import RunReader
+from missing import missing
 
 from .test_docs import ROOT, Block
 from .test_text_blocks import TEXTS, kind_of
@@ -29,30 +30,34 @@ NOT_HERE = {
     r"mine\.toml": "the package that the page writes",
     r"\|": "another program",
 }
-"""What commands need that are not run, by a part of them."""
+"""Patterns of commands that are not run, and what these need."""
 LINE = re.compile(r"^(?:\w*\$ )?((?:minga|pip|make|ssh|mpiexec|\w+ \w+ \|) .*?)(?:  .*)?$", re.MULTILINE)
 
 
 def commands_of(block: Block) -> list[str]:
-    """The commands of a block, without output and remarks."""
+    """Return the commands of a block, without output and remarks."""
     return [line.partition(" #")[0].strip() for line in LINE.findall(block.text) if not line.startswith("minga:")]
 
 
-def pages() -> list[object]:
-    """The pages that have commands in text blocks, with all of them in their order."""
-    found: dict[Path, list[str]] = {}
+def pages() -> dict[str, list[str]]:
+    """Return the commands in the text blocks of each page, in their order."""
+    found: dict[str, list[str]] = {}
     for block in TEXTS:
         if kind_of(block) == "commands":
-            found.setdefault(block.page, []).extend(commands_of(block))
-    return [pytest.param(lines, id=page.stem) for page, lines in found.items()]
+            found.setdefault(block.page.stem, []).extend(commands_of(block))
+    return found
 
 
-def reason(line: str) -> str | None:
-    """What a command needs that is not here; None if it runs."""
-    return next((need for part, need in NOT_HERE.items() if re.search(part, line)), None)
+def is_run(line: str) -> bool:
+    """Return whether a command is one of minga that needs nothing of NOT_HERE."""
+    return line.startswith("minga ") and not any(re.search(part, line) for part in NOT_HERE)
 
 
-@pytest.mark.parametrize("lines", pages())
+PAGES = pages()
+RUN = {page: ours for page, lines in PAGES.items() if (ours := [line for line in lines if is_run(line)])}
+
+
+@pytest.mark.parametrize("lines", PAGES.values(), ids=PAGES)
 def test_packages_and_targets_exist(lines: list[str]) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     targets = (ROOT / "Makefile").read_text()
@@ -63,17 +68,13 @@ def test_packages_and_targets_exist(lines: list[str]) -> None:
         elif line.startswith("make "):
             assert re.search(rf"^{line.split()[1]}:", targets, re.MULTILINE), line
         else:
-            assert reason(line) or line.startswith("minga "), line
+            assert line.startswith("minga ") or any(re.search(part, line) for part in NOT_HERE), line
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lines", pages())
+@pytest.mark.parametrize("lines", RUN.values(), ids=RUN)
 def test_commands_of_text_blocks_run(lines: list[str], in_tmp_path: Path) -> None:
-    ours = [line for line in lines if line.startswith("minga ") and not reason(line)]
-    if not ours:
-        needs = sorted({need for line in lines if (need := reason(line))})
-        pytest.skip(f"needs {', '.join(needs) or 'an environment of its own'}")
-    for line in ours:
+    for line in lines:
         if line.startswith("minga lab"):
             _need_labs()
         # A page is served for minutes after the run; tests/cli/test_watch.py looks at it.
@@ -101,4 +102,4 @@ def _need_labs() -> None:
     try:
         lab_rights()
     except LaunchError as error:
-        pytest.skip(f"needs a laboratory: {error.message}; {error.remedy}")
+        pytest.skip(f"needs a laboratory: {missing(error)}")

@@ -11,6 +11,7 @@ import pytest
 
 from minga.errors import LaunchError
 from minga.lab.cluster import lab_rights
+from missing import missing
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +23,7 @@ def rights() -> dict[str, Any]:
     except LaunchError as error:
         if os.geteuid() == 0 and tools:
             raise
-        pytest.skip(str(error))
+        pytest.skip(missing(error))
     if os.geteuid() == 0:
         return {"rootless": False, "quota": True}
     return {"rootless": found.rootless, "quota": found.version > 0}

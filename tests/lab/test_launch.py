@@ -21,6 +21,7 @@ from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode, read_lab
 from minga.lab.launch import end, mpi_environment, spread, start, started
 from minga.launch.implementations import NAMES, Implementation, find_implementation
+from missing import missing
 from thinned import thinned
 
 PAYLOAD = 300_000
@@ -69,7 +70,7 @@ def available(name: str) -> Implementation:
     except LaunchError as error:
         if name == "mpich":
             raise
-        pytest.skip(str(error))
+        pytest.skip(missing(error))
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:

@@ -67,6 +67,46 @@ def test_a_strip_is_a_part_of_a_long_torus(
         assert set(found) == {str(run.digest)}
 
 
+class Half(mg.Observer):
+    """End a run half-way, as a signal does."""
+
+    schedule = mg.Schedule(steps=STEPS // 2)
+
+    def ends(self, simulation: mg.Simulation) -> str | None:
+        return "time limit" if simulation.step == STEPS // 2 else None
+
+
+@pytest.mark.parametrize(("boundary", "ranks"), [(["fixed", "unbounded"], (2, 3)), (["unbounded", "periodic"], (3, 1))])
+def test_an_interrupted_strip_or_tube_resumes_with_the_same_cells(
+    boundary: list[str], ranks: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With windows that have grown before the checkpoint, and on other ranks."""
+    monkeypatch.setattr("minga.models.automaton.plane.MARGIN", {2: 2})
+    monkeypatch.setattr("minga.models.automaton.plane.SHARE", 100)
+    shape = (9, 60) if boundary[1] == "unbounded" else (62, 9)
+    model = mg.automaton("B36/S23", shape, init=soup(shape), boundary=boundary)
+    assert model.growth is not None
+    whole = mg.run(model, steps=STEPS, every=10, out=tmp_path / "whole", progress=False)
+
+    def part(count: int, **more: Any) -> Any:
+        def run(comm: Any) -> Any:
+            return mg.run(model, steps=STEPS, every=10, out=tmp_path / "cut", comm=comm, progress=False, **more)
+
+        return mg.run_virtual(count, run)[0]
+
+    half = part(ranks[0], observers=[Half()])
+    first = model.growth.window
+    assert any(
+        not all(low <= n < high for low, n, high in zip(first.lo, cell, first.hi, strict=True))
+        for cell in cells_of(half)
+    ), "no cell left its window"
+    resumed = part(ranks[1], resume=True)
+    assert resumed.attrs["digest"] == whole.attrs["digest"]
+    assert resumed.step.values.tolist() == whole.step.values.tolist() == list(range(0, STEPS + 1, 10))
+    assert resumed.population.values.tolist() == whole.population.values.tolist()
+    assert cells_of(resumed) == cells_of(whole) != set()
+
+
 @pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly: apt-get install golly")
 @pytest.mark.parametrize("suffix", ["P0,13", "P13,0", "T0,13", "T13,0", "T0,70", "T70,0", "P0,64", "P70,0"])
 def test_agrees_with_golly(suffix: str, tmp_path: Path) -> None:

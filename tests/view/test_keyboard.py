@@ -1,4 +1,4 @@
-"""Pages by keys alone, on a small screen: Tab reaches each control, its focus is seen, and it has a name."""
+"""Pages by keys alone, on a small screen: Tab focuses each control visibly, and each control has a name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cells(step: int) -> np.ndarray:
 
 
 def check(page: Page) -> list[dict[str, Any]]:
-    """The stops of Tab, after what holds for those of all pages."""
+    """Return the elements that Tab focuses, after the checks that are common to all pages."""
     stops = page.stops()
     assert stops
     assert [stop for stop in stops if not (stop["seen"] and stop["name"] and stop["inside"])] == []

@@ -95,7 +95,7 @@ def test_what_ffmpeg_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not list(tmp_path.glob("*movie*"))
 
 
-@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg: install it to try a real mp4")
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs ffmpeg: apt-get install ffmpeg")
 def test_a_real_mp4(tmp_path: Path) -> None:
     reader, _ = moving(tmp_path, (11, 17))
     write_movie(reader, "cell", tmp_path / "movie.mp4", fps=10, width=17)

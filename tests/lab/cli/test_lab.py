@@ -19,6 +19,7 @@ from minga.errors import LaunchError
 from minga.lab.cgroups import find_hierarchies
 from minga.lab.cli.completion import labs
 from minga.lab.cluster import existing, find, lab_rights
+from missing import missing
 from thinned import thinned
 
 QUOTA = [] if os.geteuid() == 0 or find_hierarchies() else ["--no-quota"]
@@ -30,7 +31,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     try:
         lab_rights()
     except LaunchError as error:
-        pytest.skip(str(error))
+        pytest.skip(missing(error))
     monkeypatch.setenv("MINGA_LAB_STATE", str(tmp_path / "labs"))
     path = tmp_path / f"c{os.getpid()}.toml"
     path.write_text('rate = "100 Mb/s"\n[[nodes]]\nname = "new"\nshare = 0.4\n[[nodes]]\nname = "old"\nshare = 0.2\n')

@@ -13,6 +13,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.build import device_from
+from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.illumination import Illumination, spectrum_of
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
 from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
@@ -58,6 +59,8 @@ def test_the_index_of_ingaasp() -> None:
     index = shipped_index("InGaAsP-0.24")
     for wavelength, n, k in ((501.58, 3.6807, 0.55989), (1035.8, 3.4558, 0.070019), (1291.8, 3.2924, 0.0)):
         assert index.at(wavelength) == (n, k), "a row of the table"
+    matched = quaternary(0.24, MATERIALS).gap  # Pearsall's formula
+    assert 1239.84198 / 1062.1 < matched < 1239.84198 / 1035.8
     assert index.absorption(1062.1) == 0.0, "below the gap of 1.18 eV"
     assert shipped_index("InP").at(1550.0)[0] < index.at(1550.0)[0] < shipped_index("InGaAs").at(1550.0)[0]
 

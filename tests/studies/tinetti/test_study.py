@@ -23,6 +23,7 @@ from minga.studies.experiments import Bench
 from minga.studies.figures import draw_panels, panel
 from minga.studies.tinetti import broadcasts, labs, memory, messages, pvm, study, work
 from minga.studies.tinetti.labs import payload_rate
+from missing import missing
 
 RATE = 10e6
 
@@ -272,7 +273,7 @@ def test_what_the_wire_decides_holds(name: str) -> None:
     try:
         found = study.measure([name], print, None, quick=True)
     except LaunchError as error:
-        pytest.skip(str(error))
+        pytest.skip(missing(error))
     result = found["experiments"][name]
     print(report.tables(found))
     if not result["shape"]:

@@ -1,7 +1,7 @@
 """Bounded grids in Golly's notation behind a rule, such as "B3/S23:T64,64".
 
 T is a torus, P has dead cells around it, and K, C and S are a Klein bottle, a cross-surface and a sphere. A torus or a
-plane with 0 cells along an axis goes on without ends there: "T0,20" is a tube, "P0,20" a strip.
+plane with 0 cells along an axis is unbounded along it: "T0,20" is an infinite tube, "P0,20" an infinite strip.
 Source: golly.sourceforge.io/Help/bounded.html.
 """
 
@@ -106,7 +106,7 @@ def _check_form(letter: str, suffix: str, two: bool, shifts: Sequence[int], twis
 
 
 def _unbounded(letter: str, suffix: str, shape: list[int], shifted: bool, key: str) -> Bounds:
-    """Return a grid that goes on without ends along the axes with 0 cells."""
+    """Return a grid that is unbounded along the axes with 0 cells."""
     if letter not in "TP" or shifted:
         raise CaseError(f":{suffix} is unbounded along an axis", key=key, remedy="write :T or :P without a shift")
     ends: list[object] = ["unbounded" if n == 0 else _JOINED[letter] for n in shape]

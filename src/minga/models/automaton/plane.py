@@ -1,7 +1,7 @@
 """Automata on an unbounded plane, `boundary = "unbounded"`: windows of it, and rules that can have them.
 
-A plane may have ends along some axes, such as a strip, `boundary = ["fixed", "unbounded"]`, or a tube, `["periodic",
-"unbounded"]`: its window has all cells along these, and is replaced by longer ones along the others.
+A plane may be bounded along some axes, as a strip, `boundary = ["fixed", "unbounded"]`, and a tube, `["periodic",
+"unbounded"]`, are. Its window then has all cells along these axes, and grows along the others.
 
 The first of the first cells is cell (0, 0) of the plane, unless the pattern has a position `at` on it. The centre of
 cell i has the coordinate i + 1/2 on any window.
@@ -60,7 +60,7 @@ def axes_in(boundary: object) -> int:
 
 
 def ends_of_plane(boundary: object, ndim: int) -> Ends | None:
-    """Return the ends of a plane that goes on along some axes; None for grids with ends along all."""
+    """Return the ends of a plane that is unbounded along some axes; None for a grid that is bounded along all."""
     if isinstance(boundary, str) and boundary == UNBOUNDED:
         return (UNBOUNDED,) * ndim
     if isinstance(boundary, str) or not isinstance(boundary, Sequence) or len(boundary) != ndim:
