@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.physics.photodiodes import EXAMPLES, apd, merged, solved, table
+from tests.physics.transients import followed, loaded
 
 import minga as mg
 from minga.case.load import read_settings
@@ -41,6 +42,7 @@ ADMITTANCE = Problem((0.0, -1.0), mode="cv", frequencies=(1e6,))
         (ADMITTANCE, {"M": 70.0, "breakdown": -1.1}, None),
         (replace(ADMITTANCE, mode="ac"), {"M": 300.0, "breakdown": math.nan}, "the response to light by 30 %"),
         (replace(ADMITTANCE, mode="qe", frequencies=()), {"M": 51.0, "breakdown": math.nan}, "changes it and QE"),
+        (ADMITTANCE, {"M": math.nan, "breakdown": math.nan}, None),
         (replace(ADMITTANCE, mode="qe", frequencies=()), {"M": 49.0, "breakdown": math.nan}, None),
     ],
 )
@@ -80,6 +82,21 @@ def test_a_transient_has_the_gain_of_a_curve_and_its_finding() -> None:
             assert finding is not None
             assert "changes it and the times of response" in finding.text
             assert model.review({}, last | {"M": 49.0}) is None
+            assert model.review({}, last | {"M": math.nan}) is None
+
+
+@pytest.mark.slow
+def test_a_growing_avalanche_has_no_gain() -> None:
+    device, what = pin(-40.0)
+    circuit = loaded(100.0)
+    what = replace(what, until=1e-6, voltage=Waveform((0.0, 1e-10), (-40.0, -46.0)), circuit=circuit, tolerance=5e-2)
+    rows = followed(device, what, physics=Problem((0.0,), ionisation=True))
+    steady = solved(device, Problem((-40.0, -46.0), ionisation=True))
+    assert rows[0]["M"] == pytest.approx(steady[0]["M"], rel=1e-4), "30 uV are lost in the load"
+    grows = [row for row in rows if math.isnan(row["M"])]
+    assert grows
+    assert max(row["V"] for row in grows) < steady[-1]["breakdown"] + 0.01
+    assert min(row["M"] for row in rows if not math.isnan(row["M"])) >= 0.99
 
 
 @pytest.mark.slow
