@@ -114,6 +114,7 @@ def test_other_rules_agree_with_a_grid_that_is_large_enough(rule, update):
     assert len(wanted)
 
 
+@pytest.mark.slow
 def test_lines_and_space_are_unbounded_too():
     line = mg.run(mg.automaton("W90", (1,), init=[1], boundary="unbounded"), steps=1500, **STILL)
     assert line.attrs["population"] == 2 ** bin(1500).count("1")

@@ -33,6 +33,7 @@ def ratio(cells: int, debye: float) -> float:
     return float((1.03 if debye > 5e-3 else 1.049) ** (128.0 / cells))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("debye", "voltage"), [pytest.param(*row, marks=[pytest.mark.slow] if row[1] == 40 else []) for row in BASES]
 )

@@ -80,6 +80,7 @@ def half(left: Left, name: str, cells: int) -> float:
     return float(left.fields[name][: cells // 2].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acid", [20.0, 500.0])
 def test_drop_and_transport_numbers_of_a_bath(acid: float) -> None:
     """While the middle is that of the bath: its field, and what the current carries through it."""

@@ -69,6 +69,7 @@ def of_the_junction() -> list[dict[str, Any]]:
     return spectra(made, tuple(JUNCTION), (1e-3, 100.0, 1e7, 1e8, 1e9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["ac", "noise"])
 def test_an_anode_at_the_last_row(mode: str) -> None:
     """The mirror image of a device, contacts and layers, has the same currents, admittance and noise."""

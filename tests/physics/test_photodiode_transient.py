@@ -54,6 +54,7 @@ def recovery() -> list[dict[str, Any]]:
     return followed(ac_1(1e-6), what, [1e-9 * time for time in RECOVERY])
 
 
+@pytest.mark.slow
 def test_reverse_recovery(evidence: Evidence) -> None:
     rows = recovery()
     assert digits(rows[0]["V"], "0.591910579")
@@ -71,6 +72,7 @@ def test_reverse_recovery(evidence: Evidence) -> None:
     assert max(row["uniformity"] for row in rows) < 1e-9
 
 
+@pytest.mark.slow
 def test_second_order_in_the_step(evidence: Evidence) -> None:
     """With steps of one length that end at the corners; the errors fall by 4 as steps are halved."""
     found = []

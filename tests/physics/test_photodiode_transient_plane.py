@@ -47,6 +47,7 @@ def test_the_weights_of_a_device_that_is_uniform_across(symmetry: str) -> None:
     assert two.contacts.sum(axis=1)[[0, -1]] == pytest.approx([1.0, -1.0], rel=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetry", thinned(SYMMETRIES, "cylinder"))
 def test_a_device_that_is_uniform_across_is_one_with_one_axis(symmetry: str, evidence: Evidence) -> None:
     what = equal_steps(8, LOADED)

@@ -49,6 +49,7 @@ def test_ions_reproduce_the_tables() -> None:
         assert spread == pytest.approx(q[row] * mobile, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_activities_are_the_integral_of_the_factor() -> None:
     rows = rows_of(COPPER, CONSTANTS)
     salt = Salt.of(COPPER)

@@ -97,6 +97,7 @@ def test_weak_light_changes_the_current_as_much(bias: list[float], flux: float) 
     assert difference(SILICON, 600.0, flux, bias=bias) == pytest.approx(seen, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [
@@ -220,6 +221,7 @@ def mirrored(table: dict[str, Any], contacts: dict[str, Any]) -> dict[str, Any]:
     return table | {"layers": table["layers"][::-1], "contacts": contacts}
 
 
+@pytest.mark.slow
 def test_light_enters_at_the_side_of_the_contact_that_is_named() -> None:
     """A mirror image of the device with its contacts exchanged has the same light, currents and collection."""
     upside_down = mirrored(SILICON, {"anode": {"at": "bottom"}, "cathode": {"at": "top"}})
@@ -240,6 +242,7 @@ def test_the_photocurrent_of_reverse_bias_counts_as_positive() -> None:
     assert other == pytest.approx(one, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_breakdown_has_no_quantum_efficiency() -> None:
     layers = [
         {"name": "p", "material": "Si", "thickness": 0.5, "p": 1e18},

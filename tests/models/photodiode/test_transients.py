@@ -115,6 +115,7 @@ def test_what_is_refused(transient: dict[str, Any] | None, changes: dict[str, An
         made(tmp_path, transient, **changes)
 
 
+@pytest.mark.slow
 def test_a_voltage_beyond_breakdown(tmp_path: Path) -> None:
     """It needs a resistance that limits the current."""
     layers = [

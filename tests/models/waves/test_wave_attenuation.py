@@ -132,6 +132,7 @@ def tilted(q: Any) -> Any:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_gradients_and_born_modelling_include_attenuation() -> None:
     wrt = ("vp", "epsilon")
     jacobian = linearised_shots([tilted(20.0 + Z)], [SHOT], wrt)

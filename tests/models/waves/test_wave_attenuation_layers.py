@@ -78,6 +78,7 @@ def test_gradients_and_born_modelling(medium: Medium) -> None:
     assert y @ there == pytest.approx(x @ back, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_the_gradient_is_that_of_differences() -> None:
     change = np.random.default_rng(3).standard_normal(SHAPE)
     change[-1] = 0.0  # the damping of layers depends on the largest velocity, and counts as a constant

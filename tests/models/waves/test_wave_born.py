@@ -21,7 +21,7 @@ def directions(names: tuple[str, ...], seed: int = 3) -> dict[str, np.ndarray]:
     return {name: rng.standard_normal(SHAPE) * (100.0 if name == "vp" else 0.02) for name in names}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("physics", PHYSICS)
 def test_born_modelling_and_gradients_are_transposes(physics: str, dtype: str) -> None:

@@ -78,6 +78,7 @@ def test_nothing_grows_in_forty_crossings(angle: float) -> None:
     assert largest[-4:].max() < 0.2 * largest[2:6].max() < 0.1 * largest.max()
 
 
+@pytest.mark.slow
 def test_an_upright_axis_has_the_waves_of_vertical_media() -> None:
     def waves(theta: Any) -> np.ndarray:
         model = mg.fletcher((24, 28), 10.0, dt=1e-3, medium=Medium(3000.0, 0.24, 0.1, theta=theta), dtype="f8",

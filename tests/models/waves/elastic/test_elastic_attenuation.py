@@ -126,6 +126,7 @@ def test_p_and_s_waves_have_their_own_q(record: str, q: float) -> None:
     assert worst(without, exact) > 0.15
 
 
+@pytest.mark.slow
 def test_an_explosion_has_the_q_of_p_waves() -> None:
     """In a uniform medium there are no S waves, whatever the direction."""
     shot = Shot(
@@ -144,6 +145,7 @@ def test_an_explosion_has_the_q_of_p_waves() -> None:
     assert worst(without, exact) > 0.06
 
 
+@pytest.mark.slow
 def test_numbers_are_arrays_of_one_value_and_ranks_change_no_bit() -> None:
     number = shot_traces(lossy("free", Attenuation(30.0)), SHOT, 16)
     several = shot_traces(lossy("free", Attenuation(30.0, qs=30.0)), SHOT, 16)

@@ -199,6 +199,7 @@ def test_fluid_over_solid_at_normal_incidence() -> None:
     assert not found["vx"].any()
 
 
+@pytest.mark.slow
 def test_a_fluid_has_the_waves_of_the_acoustic_equation() -> None:
     """An explosion of moment M makes the pressure of a source M'' / c^2: p_tt / c^2 - lap p = M'' delta / c^2."""
     c, dt = 2000.0, 5e-4

@@ -48,6 +48,7 @@ from minga.output.traces import read_traces, traces_to_segy, write_traces
 from minga.schema import validate
 from model_runs import assert_same, run_model
 from models.waves.elastic.elastic_runs import gathered, random_state, restart, started
+from thinned import thinned
 
 SHAPE = (18, 20)
 RNG = np.random.default_rng(3)
@@ -89,7 +90,7 @@ def test_closed_models_conserve_energy(name: str, order: int) -> None:
     assert found[1] == pytest.approx(found[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("ndim", [2, 3])
+@pytest.mark.parametrize("ndim", thinned([2, 3], 2))
 @pytest.mark.parametrize(("order", "expected"), [(4, (0.6061, 0.4949)), (8, (0.5497, 0.4488))])
 def test_the_stable_step_of_a_uniform_medium(order: int, expected: tuple[float, float], ndim: int) -> None:
     """99.9 % of the published limit stays bounded and 100.1 % grows."""
@@ -317,7 +318,7 @@ def shot(ndim: int, boundary: Boundary, dtype: str = "f4") -> mg.Model:
     )  # fmt: skip
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 @pytest.mark.parametrize(
     ("ndim", "boundary"),
