@@ -210,6 +210,7 @@ def targets(results: Sequence[Result]) -> list[dict[str, Any]]:
         ("life-2048", "minga bits", "rate", 3e10),
         ("life-2048", "minga bits / bgolly", "ratio", 50),
         ("life-512", "minga bits / cax", "ratio", 500),
+        ("bosco-1024", "minga / bgolly", "ratio", 20),
     ]
     by_name = {result.name: result for result in results}
     found = []

@@ -304,6 +304,8 @@ def test_an_unknown_storage() -> None:
 def test_bits_are_chosen_where_they_are_faster() -> None:
     assert mg.automaton("B3/S23", (512, 512), init={"fill": 0}).packed
     assert mg.automaton(brain, (512, 512), init={"fill": 0}).packed
+    assert mg.automaton("R5,C0,M1,S34..58,B34..45,NM", (512, 512), init={"fill": 0}).packed
+    assert not mg.automaton("R5,C0,M1,S34..58,B34..45,NM", (128, 128), init={"fill": 0}).packed
     assert not mg.automaton("B3/S23", (32, 32), init={"fill": 0}).packed
     assert not mg.automaton("B3/S23", (512, 512), init={"fill": 0}, storage="bytes").packed
 

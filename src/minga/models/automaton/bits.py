@@ -38,8 +38,9 @@ MOST_CELLS: Final = 400
 """Largest neighbourhood that is considered for bits: with more cells its sums would be written out cell by cell."""
 ENOUGH: Final = 1 << 16
 """Number of cells from which on "auto" may choose bits; smaller grids take no time either way."""
-WORTH: Final = 8
-"""Word operations that may replace one operation on bytes: a vector holds eight times more bytes than words."""
+WORTH: Final = 12
+"""Word operations that may replace one operation on bytes. A vector holds eight times more bytes than words, and sums of
+bytes that neighbouring cells share are stored and loaded, which is not counted."""
 _SLAB: Final = 1 << 22
 """Number of cells whose first states are computed at once."""
 
