@@ -39,8 +39,8 @@ MOST_CELLS: Final = 400
 ENOUGH: Final = 1 << 16
 """Number of cells from which on "auto" may choose bits; smaller grids take no time either way."""
 WORTH: Final = 12
-"""Word operations that may replace one operation on bytes. A vector holds eight times more bytes than words, and sums of
-bytes that neighbouring cells share are stored and loaded, which is not counted."""
+"""Word operations that may replace one operation on bytes. A vector holds eight times more bytes than words, and
+sums of bytes that neighbouring cells share are stored and loaded, which is not counted."""
 _SLAB: Final = 1 << 22
 """Number of cells whose first states are computed at once."""
 
