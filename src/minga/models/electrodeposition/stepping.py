@@ -121,7 +121,8 @@ class Stepping:
         0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off, 3 the
         program of currents and voltages is over, 4 no voltage drives its current.
     least
-        Lowest concentration of an ion after the last attempt, as a fraction of its bulk, if there is a cut-off.
+        Lowest concentration of an ion after the last attempt, as a fraction of its bulk, if a cut-off or a program may
+        end the run.
     """
 
     problem: Problem
@@ -289,7 +290,7 @@ class Stepping:
         accepted, reasons, limited = Register("accepted", "bool"), counters.reasons, self.problem.cutoff < math.inf
         reasons.judge(program, self.iteration, positive, small, self._overshoots() if limited else None)
         program.let(accepted, reasons.reason == 0)
-        if limited:
+        if limited or self.course is not None:
             parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
             program.let(self.least, functools.reduce(mg.min, parts[1:], as_node(parts[0])))
         if self.charges is not None:
