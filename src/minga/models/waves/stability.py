@@ -270,8 +270,8 @@ def _first_cell(shape: Sequence[int]) -> Box:
 def limit_ratio(time_order: int, *, damped: bool) -> float:
     """Return the largest stable time step relative to that of second order.
 
-    A step of fourth order turns a wave by an angle omega dt with 2 - 2 cos(omega dt) = x - x2 / 12, where x = dt2 k2
-    for a wave of the exact frequency k. Where x is above 6, the angle falls as the wavelength shortens: group and phase velocity are
+    A step of fourth order turns a wave of the exact frequency omega by an angle a with 2 - 2 cos(a) = x - x2 / 12,
+    where x = dt2 omega2. Where x is above 6, the angle falls as the wavelength shortens: group and phase velocity are
     opposite, and layers and attenuation, which weaken other waves, let these grow.
 
     Parameters
