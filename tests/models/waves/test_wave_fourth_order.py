@@ -78,7 +78,7 @@ def test_a_legacy_source_is_a_physical_one_a_step_earlier(boundary: Any) -> None
 
 # Layers ------------------------------------------------------------------------------------------------------------
 def reflection(time_order: int, medium: dict[str, Any], layer: Any, q: float | None = None) -> float:
-    """Return the largest wave that comes back from a layer at the end of x, relative to that of a wall where p is 0, dB."""
+    """Return the largest wave that a layer at the end of x returns, relative to that of a wall where p is 0, dB."""
 
     def traces(cells: int, end: Any) -> np.ndarray:
         shape = (90, cells)
@@ -109,7 +109,6 @@ def reflection(time_order: int, medium: dict[str, Any], layer: Any, q: float | N
 )
 def test_layers_reflect_as_little_as_in_steps_of_second_order(medium: Any, layer: Any, q: float | None) -> None:
     second, fourth = (reflection(order, medium, layer, q) for order in (2, 4))
-    print(second, fourth)
     assert second < -65
     assert fourth < second + 1.0
 
