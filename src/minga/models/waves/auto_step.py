@@ -65,7 +65,7 @@ def times_of(
 
 
 def divided(dt: object, times: Mapping[str, float | str]) -> str:
-    """Return the list of times that an automatic step divides, as text; empty if there are none or the step is given."""
+    """Return a list of the times that an automatic step divides, as text; empty if the step is given."""
     return _listed(times) if dt == "auto" and times else ""
 
 

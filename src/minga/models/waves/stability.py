@@ -50,7 +50,7 @@ __all__ = [
 LIMITS: Final = {2: 1.0, 4: math.sqrt(3.0)}
 """Largest stable time step by order in time, relative to that of second order: dt2 omega2 is at most 4 or 12."""
 _DAMPED: Final = math.sqrt(1.5)
-"""That of fourth order with matched layers or attenuation: dt2 omega2 is at most 6."""
+"""The same for fourth order with matched layers or attenuation: dt2 omega2 is at most 6."""
 _ROUNDING = 1e-9
 """Tolerance of inequalities: epsilon and delta are rounded numbers."""
 _ABOVE = 1.0 + 1e-12

@@ -117,9 +117,7 @@ def _acoustic(
     found = find_medium(settings, shape, directory)
     medium = found.medium
     medium.check(found.shape)
-    check_velocities(
-        settings.record, axes_of(len(found.shape)), isotropic=medium.isotropic, has_density=medium.has_density
-    )
+    check_velocities(settings.record, axes_of(len(found.shape)))
     boundary = boundary_of(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
     faces = faces_of(boundary, len(found.shape))

@@ -254,11 +254,7 @@ class Waves:
         record
             "p", or velocities: "vz", "vy", "vx".
         """
-        equations = self.equations
-        check_quantities(
-            record, self.domain.axes, isotropic=equations.kind == "isotropic",
-            has_density=equations.staggered is not None,
-        )  # fmt: skip
+        check_quantities(record, self.domain.axes)
 
     def sensors(self, receivers: Receivers, record: Sequence[str] = ("p",)) -> Sensors:
         """Return what receivers record.
@@ -268,7 +264,7 @@ class Waves:
         receivers
             The receivers.
         record
-            Quantities: "p", and in isotropic media of constant density the particle velocities "vz", "vy", "vx".
+            Quantities: "p", and the particle velocities "vz", "vy", "vx".
 
         Returns
         -------
