@@ -7,8 +7,8 @@ c55 = rho vsz2. The displacements u of these, across the axis n and along it, ar
     u across n ~ k across n p,    u along n ~ c k along n q,    c2 = (vpz2 - vsz2) / (vpn2 - vsz2)
 
 with the wave vector k. Thus rho v_t = -(grad p - n (n . grad p)) - c n (n . grad q): if vsz is 0, p is the stress
-across the axis, with the sign of a pressure, and c q that along it. The medium must be uniform among the cells of a receiver:
-where it varies, Fletcher's equations are not those of an elastic medium.
+across the axis, with the sign of a pressure, and c q that along it. The medium must be
+uniform among the cells of a receiver: where it varies, Fletcher's equations are not those of an elastic medium.
 
 Each step adds dt v_t of the present waves to v, which is then that half a step later, as in a staggered scheme.
 Derivatives at receivers are the transpose of dipoles (`minga.models.waves.source`).
@@ -117,7 +117,7 @@ def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
     if equations.kind == "isotropic" and rho is not None:
         factor = -waves.dt / (rho * waves.spacing[axis])
         return Summed(name, ((p, Taps.of(slopes[axis])),), factor)
-    depends = ("rho",) if rho is None else ("epsilon", "delta", "theta", "phi")
+    depends: tuple[str, ...] = ("rho",) if rho is None else ("epsilon", "delta", "theta", "phi")
     if equations.kind == "vertical":
         depends = depends[:2]
     local = [
