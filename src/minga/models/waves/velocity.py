@@ -108,12 +108,11 @@ def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
         If the medium varies among the cells of a receiver in what its velocity depends on.
     """
     axis = waves.domain.axes.index(name[1])
-    slopes = [
-        [place(point, waves.domain, receivers.interpolation, "receiver", along) for point in receivers.positions]
-        for along in range(len(waves.domain.axes))
-    ]
-    p = waves.fields[0]
-    rho, equations = waves.rho, waves.equations
+    rho, equations, p = waves.rho, waves.equations, waves.fields[0]
+    slopes = {
+        along: [place(point, waves.domain, receivers.interpolation, "receiver", along) for point in receivers.positions]
+        for along in (range(len(waves.domain.axes)) if equations.kind == "tilted" else (axis,))
+    }
     if equations.kind == "isotropic" and rho is not None:
         factor = -waves.dt / (rho * waves.spacing[axis])
         return Summed(name, ((p, Taps.of(slopes[axis])),), factor)
@@ -121,7 +120,7 @@ def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
     if equations.kind == "vertical":
         depends = depends[:2]
     local = [
-        {entry: _uniform(waves, entry, [each[number] for each in slopes], number) for entry in depends}
+        {entry: _uniform(waves, entry, [each[number] for each in slopes.values()], number) for entry in depends}
         for number in range(len(receivers.positions))
     ]
     parts = []
@@ -191,9 +190,9 @@ def _weights(waves: Waves, axis: int, at: Mapping[str, float]) -> list[list[floa
     ]
 
 
-def _combined(slopes: Sequence[Sequence[Placed]], weights: Floats) -> Taps:
+def _combined(slopes: Mapping[int, Sequence[Placed]], weights: Floats) -> Taps:
     """Return the taps of sums of derivatives along the axes, with weights of shape (axes, points)."""
-    parts = [(Taps.of(placed), factor) for placed, factor in zip(slopes, weights, strict=True) if factor.any()]
+    parts = [(Taps.of(placed), weights[axis]) for axis, placed in slopes.items() if weights[axis].any()]
     bases = parts[0][0].bases
     cells = np.concatenate([taps.cells for taps, _ in parts], axis=1)
     reach = int(np.abs(cells - bases[:, None]).max(initial=0))
