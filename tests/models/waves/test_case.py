@@ -244,7 +244,6 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"boundary": "sponges"}, "fletcher.boundary", "sponge"),
     ({"boundary": "cpml"}, "fletcher.boundary", "experimental = true"),
-    ({"record": ["vz"]}, "fletcher.record", "anisotropic"),
     ({"record": ["w"]}, "fletcher.record", "p, vz, vy, vx"),
     ({"boundary": {"sponge": 4, "experimental": True}}, "boundary.experimental", "cpml"),
     ({"boundary": {"cpml": 4, "experimental": 2}}, "boundary.experimental", "true"),

@@ -195,11 +195,6 @@ def test_wrong_attenuation_is_refused() -> None:
     options: Any = {"medium": Medium(2000.0), "dt": 6e-4, "attenuation": Attenuation(30.0)}
     with pytest.raises(CaseError, match="experimental matched layers"):
         prepare(SHAPE, 10.0, boundary=Cpml(4, experimental=True), **options)
-    with pytest.raises(CaseError, match="fourth order"):
-        prepare(SHAPE, 10.0, boundary=Sponge(4), time_order=4, **options)
-    legacy = [PointSource((33.0, 52.0), Ricker(25.0), injection="legacy")]
-    with pytest.raises(CaseError, match="legacy sources"):
-        mg.fletcher(SHAPE, 10.0, boundary=Sponge(4), sources=legacy, **options)
     with pytest.raises(CaseError, match="migration is without attenuation only"):
         migrate(prepare(SHAPE, 10.0, boundary=Release(), **options), SHOT.sources, SHOT.receivers, np.ones((4, 2)))
 

@@ -52,14 +52,11 @@ COMBINATIONS = [*itertools.product(EQUATIONS, BOUNDARIES, (2, 4), (False, True),
 def reason(equations: str, boundary: str, order: int, lossy: bool, record: tuple[str, ...]) -> str | None:
     """Return a part of the message that refuses a combination; None for those that are computed."""
     tilted = equations in ("tilted", "selfadjoint")
-    layers = boundary in ("matched", "matched, free", "experimental")
-    if layers and order == 4:
-        return "second-order time steps only"
     if tilted and boundary in ("matched", "matched, free"):
         return "not known to be stable"
     if equations == "selfadjoint" and boundary in ("experimental", "free", "walls"):
         return "selfadjoint|need the form"
-    if lossy and (order == 4 or boundary == "experimental"):
+    if lossy and boundary == "experimental":
         return "attenuation with"
     if record != ("p",) and boundary == "periodic" and equations == "isotropic":
         return "within 8 cells of the periodic ends of x"  # weights of slopes between cells; no point is so far inside

@@ -80,7 +80,7 @@ def test_dipoles_and_velocities_where_the_density_varies_are_refused() -> None:
     dipole = PointSource((50.0, 60.0), Ricker(20.0), direction=(1.0, 0.0))
     with pytest.raises(CaseError, match="a dipole where the density varies"):
         shot_traces(waves, Shot([dipole], SPREAD), 10)
-    with pytest.raises(CaseError, match="particle velocities where the density varies"):
+    with pytest.raises(CaseError, match="particle velocities at receiver 0, where rho varies"):
         mg.fletcher((16, 20), 10.0, dt=1e-3, medium=medium, boundary=Sponge(4), receivers=SPREAD, record=["vz"])
 
 

@@ -7,11 +7,17 @@ A matched layer replaces each second derivative along its axis by D2 u + D1 psi 
 which are fields on the layer and on the few adjacent cells whose stencils reach psi (see
 `minga.models.waves.boundary.Cpml`). A step is computed as if there were no layer; each layer then adds the contribution
 of its memory variables.
+
+A step of fourth order applies the operator twice (`minga.models.waves.injection`). The second application has memory
+variables of its own, for which u is the increment w of the first. Layers are thus an operator A(z) of the waves'
+spectrum in time, z = exp(i omega dt), and a step is (z - 2 + 1 / z) u = A(z) u + A(z)^2 u / 12: a solution that a layer
+does not reflect in a step of second order is one of fourth order too, at another frequency.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +26,7 @@ from numpy.typing import NDArray
 from minga.engine.program import Program
 from minga.lang.kernel import Kernel
 from minga.models.waves.boundary import Cpml, Face, depth, kinds
-from minga.models.waves.kernels import Equations, Z
+from minga.models.waves.kernels import Equations, Z, times
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import Field, Slot
@@ -30,10 +36,39 @@ if TYPE_CHECKING:
     from minga.models.waves.elastic.waves import ElasticWaves
     from minga.models.waves.waves import Waves
 
-__all__ = ["Profiles", "depths", "half_profiles", "layer_ends", "layer_profiles", "profile_field", "record_matching"]
+__all__ = [
+    "Profiles",
+    "Stretched",
+    "add_profiles",
+    "depths",
+    "half_profiles",
+    "layer_ends",
+    "layer_profiles",
+    "profile_field",
+    "record_matching",
+]
 
 Profiles = dict[Field, NDArray[np.float64]]
 """Fields on one axis, and their values."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretched:
+    """An operator whose derivatives matched layers replace.
+
+    Parameters
+    ----------
+    seen
+        What it is applied to: the waves, or increments.
+    targets
+        What the contributions of the layers are added to.
+    factor
+        Factor of the contributions.
+    """
+
+    seen: Sequence[Field]
+    targets: Sequence[Field | Slot]
+    factor: float = 1.0
 
 
 def depths(pair: tuple[Face, Face], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -43,9 +78,9 @@ def depths(pair: tuple[Face, Face], length: int) -> tuple[NDArray[np.int64], NDA
 
 
 def record_matching(
-    step: Program, waves: Waves, frequency: float, targets: Sequence[Field | Slot]
-) -> tuple[tuple[Field, ...], Profiles]:
-    """Record the contributions of the memory variables to the next waves.
+    step: Program, waves: Waves, frequency: float, stretched: Stretched, profiles: Profiles
+) -> tuple[Field, ...]:
+    """Record the contributions of the memory variables to the next waves; return the memory fields.
 
     Parameters
     ----------
@@ -55,27 +90,26 @@ def record_matching(
         Fields and coefficients of the model.
     frequency
         Frequency of the sources, Hz, used by layers that do not name one.
-    targets
-        What the contributions are added to: the next waves, or increments with the same scale.
+    stretched
+        What the layers see, and what their contributions are added to.
+    profiles
+        Coefficients of the layers, to which those that it lacks are added.
 
     Returns
     -------
-    tuple
-        The memory fields, and the coefficients of the layers.
+    tuple of Field
+        The memory fields.
     """
     equations, grid = waves.equations, waves.grid
     memories: list[Field] = []
-    profiles: Profiles = {}
     axes = waves.domain.axes
     for axis, pair in enumerate(waves.faces):
         if not kinds((pair,), Cpml):
             continue
         dtype = waves.fields[0].dtype
-        own = layer_profiles(waves, axis, frequency)
-        profiles |= own
-        a, b = own
+        a, b = layer_profiles(waves, axis, frequency, profiles)
         used = _used(equations, axis)
-        kernels = _memory_kernels(equations, axis, used)
+        kernels = _memory_kernels(equations, axis, used, stretched.factor)
         widths = [face.cells + equations.differences.reach for face in pair]
         for side, face, box in zip(("low", "high"), pair, layer_ends(grid, axis, widths), strict=True):
             if not isinstance(face, Cpml):
@@ -83,28 +117,54 @@ def record_matching(
             first, second = (
                 [
                     Field(
-                        f"{name}_{waves.fields[k].name}_{axes[axis]}_{side}", grid, dtype, on=box, boundary=fixed(0.0)
+                        f"{name}_{stretched.seen[k].name}_{axes[axis]}_{side}",
+                        grid,
+                        dtype,
+                        on=box,
+                        boundary=fixed(0.0),
                     )
                     for k in used
                 ]
                 for name in ("psi", "zeta")
             )
             memories += [*first, *second]
-            seen = [waves.fields[k] for k in used]
+            seen = [stretched.seen[k] for k in used]
             psi, zeta, correct = kernels
             step.apply(psi, seen, first, a, b)
             step.apply(zeta, seen, first, second, a, b)
             medium = [list(waves.medium)] if waves.medium else []
-            step.apply(correct, first, second, list(targets), *medium, region=box)
-    return tuple(memories), profiles
+            step.apply(correct, first, second, list(stretched.targets), *medium, region=box)
+    return tuple(memories)
 
 
-def layer_profiles(waves: Waves, axis: int, frequency: float) -> Profiles:
-    """Return the coefficients a and b of the matched layers of an axis, as fields with their values."""
+def layer_profiles(waves: Waves, axis: int, frequency: float, profiles: Profiles) -> tuple[Field, Field]:
+    """Return the fields of the coefficients a and b of the matched layers of an axis; add them if they are not known.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    axis
+        Axis of the layers.
+    frequency
+        Frequency of the sources, Hz, used by layers that do not name one.
+    profiles
+        The coefficients known so far, with their values.
+    """
     grid, dtype = waves.grid, waves.fields[0].dtype
-    a, b = (profile_field(f"cpml_{name}", axis, grid, dtype) for name in "ab")
     values = _matching(waves, waves.faces[axis], grid.shape[axis], waves.spacing[axis], frequency)
-    return dict(zip((a, b), values, strict=True))
+    fields = (profile_field(f"cpml_{name}", axis, grid, dtype) for name in "ab")
+    a, b = add_profiles(dict(zip(fields, values, strict=True)), profiles)
+    return a, b
+
+
+def add_profiles(more: Profiles, profiles: Profiles) -> list[Field]:
+    """Add coefficients to the known ones, except those whose names are known; return the known fields of all names."""
+    known = {field.name: field for field in profiles}
+    for field, values in more.items():
+        if field.name not in known:
+            profiles[field] = values
+    return [known.get(field.name, field) for field in more]
 
 
 def half_profiles(
@@ -161,7 +221,9 @@ def _used(equations: Equations, axis: int) -> tuple[int, ...]:
     return (0, 1)
 
 
-def _memory_kernels(equations: Equations, axis: int, used: Sequence[int]) -> tuple[Kernel, Kernel, Kernel]:
+def _memory_kernels(
+    equations: Equations, axis: int, used: Sequence[int], factor: float
+) -> tuple[Kernel, Kernel, Kernel]:
     """Return the kernels of both memory variables of a layer, and of their contribution to the next waves."""
     d, here = equations.differences, equations.differences.here
 
@@ -184,7 +246,7 @@ def _memory_kernels(equations: Equations, axis: int, used: Sequence[int]) -> tup
             p, q = ((u, 0.0) if axis == Z else (0.0, u) for u in more)
             rights = equations.right_sides(c, p, q)
         for u, right in zip(after, rights, strict=True):
-            u[here] = u[here] + right
+            u[here] = u[here] + times(factor, right)
 
     def cpml_correct(psis: Any, zetas: Any, after: Any, medium: Any) -> None:
         correct(psis, zetas, after, medium)

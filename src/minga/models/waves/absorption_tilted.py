@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from minga.engine.program import Program
 from minga.lang.cell import local
 from minga.lang.kernel import Kernel
-from minga.models.waves.absorption import Profiles, layer_ends, layer_profiles
+from minga.models.waves.absorption import Profiles, Stretched, layer_ends, layer_profiles
 from minga.models.waves.boundary import Cpml, kinds
 from minga.models.waves.kernels import Equations, product, times, total_of
 from minga.space.boundary import fixed
 from minga.space.box import Box
-from minga.space.field import Field, Slot
+from minga.space.field import Field
 
 if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
@@ -47,9 +47,9 @@ class _Layer:
 
 
 def record_tilted_matching(
-    step: Program, waves: Waves, frequency: float, targets: Sequence[Field | Slot]
-) -> tuple[tuple[Field, ...], Profiles]:
-    """Record the contributions of the memory variables to the next waves.
+    step: Program, waves: Waves, frequency: float, stretched: Stretched, profiles: Profiles
+) -> tuple[Field, ...]:
+    """Record the contributions of the memory variables to the next waves; return the memory fields.
 
     Parameters
     ----------
@@ -59,17 +59,19 @@ def record_tilted_matching(
         Fields and coefficients of the model.
     frequency
         Frequency of the sources, Hz, used by layers that do not name one.
-    targets
-        What the contributions are added to: the next waves, or increments with the same scale.
+    stretched
+        What the layers see, and what their contributions are added to.
+    profiles
+        Coefficients of the layers, to which those that it lacks are added.
 
     Returns
     -------
-    tuple
-        The memory fields, and the coefficients of the layers.
+    tuple of Field
+        The memory fields.
     """
     equations = waves.equations
-    layers, profiles = _layers(waves, frequency)
-    seen = list(waves.fields)
+    layers = _layers(waves, frequency, stretched.seen, profiles)
+    seen = list(stretched.seen)
     for layer in layers:
         step.apply(_psi(equations, layer.axis), seen, list(layer.psi), *layer.profiles)
     for layer in layers:
@@ -84,23 +86,20 @@ def record_tilted_matching(
     medium = [list(waves.medium)] if waves.medium else []
     for layer in layers:
         rest = [*layer.zeta, *(field for chi in layer.chi.values() for field in chi)]
-        kernel = _correct(equations, layer.axis, tuple(layer.chi))
-        step.apply(kernel, list(layer.psi), rest, list(targets), *medium, region=layer.box)
+        kernel = _correct(equations, layer.axis, tuple(layer.chi), stretched.factor)
+        step.apply(kernel, list(layer.psi), rest, list(stretched.targets), *medium, region=layer.box)
     memories = [field for layer in layers for field in (*layer.psi, *layer.zeta)]
     memories += [field for layer in layers for chi in layer.chi.values() for field in chi]
-    return tuple(memories), profiles
+    return tuple(memories)
 
 
-def _layers(waves: Waves, frequency: float) -> tuple[list[_Layer], Profiles]:
+def _layers(waves: Waves, frequency: float, seen: Sequence[Field], profiles: Profiles) -> list[_Layer]:
     grid, axes, dtype = waves.grid, waves.domain.axes, waves.fields[0].dtype
     layers: list[_Layer] = []
-    profiles: Profiles = {}
     for axis, pair in enumerate(waves.faces):
         if not kinds((pair,), Cpml):
             continue
-        own = layer_profiles(waves, axis, frequency)
-        profiles |= own
-        a, b = own
+        a, b = layer_profiles(waves, axis, frequency, profiles)
         widths = [face.cells + waves.equations.differences.reach for face in pair]
         for side, face, box in zip(("low", "high"), pair, layer_ends(grid, axis, widths), strict=True):
             if not isinstance(face, Cpml):
@@ -108,14 +107,13 @@ def _layers(waves: Waves, frequency: float) -> tuple[list[_Layer], Profiles]:
 
             def fields(name: str, box: Box = box, end: str = f"{axes[axis]}_{side}") -> tuple[Field, ...]:
                 return tuple(
-                    Field(f"{name}_{wave.name}_{end}", grid, dtype, on=box, boundary=fixed(0.0))
-                    for wave in waves.fields
+                    Field(f"{name}_{wave.name}_{end}", grid, dtype, on=box, boundary=fixed(0.0)) for wave in seen
                 )
 
             inners = [inner for inner, outer in waves.equations.mixed if outer == axis]
             chi = {inner: fields(f"chi_{axes[inner]}") for inner in inners}
             layers.append(_Layer(axis, box, fields("psi"), fields("zeta"), chi, (a, b)))
-    return layers, profiles
+    return layers
 
 
 def _psi(equations: Equations, axis: int) -> Kernel:
@@ -158,7 +156,7 @@ def _chi_of_psi(equations: Equations, outer: int) -> Kernel:
     return Kernel(cpml_corner)
 
 
-def _correct(equations: Equations, axis: int, inners: Sequence[int]) -> Kernel:
+def _correct(equations: Equations, axis: int, inners: Sequence[int], factor: float) -> Kernel:
     """Return the contribution of a layer's memory variables to the next waves."""
     d, here = equations.differences, equations.differences.here
     count = len(equations.waves)
@@ -178,7 +176,7 @@ def _correct(equations: Equations, axis: int, inners: Sequence[int]) -> Kernel:
             h1 = total_of(terms)
             both.append((h1, straight - h1))
         for u, right in zip(after, equations.right_sides(c, *both), strict=True):
-            u[here] = u[here] + right
+            u[here] = u[here] + times(factor, right)
 
     def cpml_correct(psis: Any, rest: Any, after: Any, medium: Any) -> None:
         correct(psis, rest, after, medium)

@@ -7,8 +7,8 @@ relaxation times t_l and one strength tau,
 
 which is the modulus M(f) = M_relaxed (1 + tau sum of i f / (f_l + i f)) with f_l = 1 / (2 pi t_l), and 1 / Q the ratio
 of its imaginary and its real part. Sources are within w, so that p solves lap p + (2 pi f)^2 rho / M(f) p = -s. The
-memory variables r_l lie half a step between the waves; a step is of second order. A uniform Q applies to all moduli of
-an anisotropic medium alike.
+memory variables r_l lie half a step between the waves; a step is of second order, or of fourth order
+(`minga.models.waves.attenuation_fourth`). A uniform Q applies to all moduli of an anisotropic medium alike.
 
 Source: J. O. Blanch, J. O. A. Robertsson, W. W. Symes, "Modeling of a constant Q: methodology and algorithm for an
 efficient and optimally inexpensive viscoelastic technique", Geophysics 60(1), 1995; here tau is the best fit of 1 / Q
@@ -301,8 +301,13 @@ class Relaxation:
         """
         return self.attenuation.relaxed(self.strength(box))
 
-    def fields(self, names: Sequence[str], grid: Grid, dtype: str) -> tuple[tuple[Field, ...], Field | None]:
+    def fields(
+        self, names: Sequence[str], grid: Grid, dtype: str, time_order: int
+    ) -> tuple[tuple[Field, ...], Field | None]:
         """Return the memories of some waves, those of one wave after the other, and the field of tau if it varies.
+
+        Steps of fourth order in time have three times as many (`minga.models.waves.attenuation_fourth`): first all that
+        the increments relax, then both of the corrections.
 
         Parameters
         ----------
@@ -312,6 +317,8 @@ class Relaxation:
             The grid.
         dtype
             "f4" or "f8".
+        time_order
+            Order of the steps in time: 2 or 4.
 
         Returns
         -------
@@ -320,7 +327,8 @@ class Relaxation:
         """
         count = len(self.attenuation.mechanisms)
         memories = tuple(
-            Field(f"{name}_memory_{k}", grid, dtype, boundary=fixed(0.0), description=f"relaxation {k} of {name}")
+            Field(f"{name}_{kind}_{k}", grid, dtype, boundary=fixed(0.0), description=f"relaxation {k} of {name}")
+            for kind in ("memory", "correction_memory", "correction_second_memory")[: time_order - 1]
             for name in names
             for k in range(count)
         )

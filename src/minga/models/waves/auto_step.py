@@ -65,7 +65,7 @@ def times_of(
 
 
 def divided(dt: object, times: Mapping[str, float | str]) -> str:
-    """Return the times that an automatic step divides in words; empty if there are none, or the step is given."""
+    """Return a list of the times that an automatic step divides, as text; empty if the step is given."""
     return _listed(times) if dt == "auto" and times else ""
 
 
@@ -100,6 +100,6 @@ def _common(a: Fraction, b: Fraction) -> Fraction:
 
 
 def _listed(times: Mapping[str, float | str]) -> str:
-    """Return keys with their times in words."""
+    """Return a list of keys, each with its time, as text."""
     *others, last = [f"{key} ({given if isinstance(given, str) else f'{given:g} s'})" for key, given in times.items()]
     return f"{', '.join(others)} and {last}" if others else last

@@ -20,6 +20,7 @@ from minga.models.waves.gradient import sensitivity_of, shot_gradient
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit
 from minga.models.waves.shot import AnyWaves, Shot, ShotRun, check_shot, checked_data, is_real_array
+from minga.models.waves.velocity import check_sensitivity
 from minga.solve.adjoint.adjoint import MEMORY
 from minga.solve.adjoint.tangent import tangent
 
@@ -77,6 +78,7 @@ def shot_born(
     fields = sensitivity_of(waves).fields([*changes])
     found = directions(waves, changes)
     run = ShotRun(waves, shot)
+    check_sensitivity(run.sensors, [*changes])
     change = tangent(run.stepping.step, [*fields.values()])
     with run.engine(threads, comm, layout) as engine:
         for name, values in found.items():

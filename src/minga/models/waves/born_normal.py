@@ -11,6 +11,7 @@ from minga.models.waves.born import directions
 from minga.models.waves.gradient import quantities, sensitivity_of
 from minga.models.waves.medium import Floats
 from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
+from minga.models.waves.velocity import check_sensitivity
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.solve.adjoint.tangent import tangent
 
@@ -49,6 +50,7 @@ def shot_normal(
     shape = waves.domain.shape
     changed = directions(waves, {name: part.reshape(shape) for name, part in zip(wrt, parts, strict=True)})
     run = ShotRun(waves, shot)
+    check_sensitivity(run.sensors, wrt)
     table = run.table(len(checked_data(shot)))
     forward = tangent(run.stepping.step, [*fields.values()])
     reverse = adjoint(forward.step, [forward.of[item] for item in fields.values()])

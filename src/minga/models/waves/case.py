@@ -43,7 +43,6 @@ from minga.models.waves.settings import (
     WaveletSettings,
 )
 from minga.models.waves.source import PlaneSource, PointSource, Source, plane_box
-from minga.models.waves.stability import LIMITS
 from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
 from minga.models.waves.wavelets import Ormsby, Ricker, Signal, Wavelet
 from minga.schema import validate
@@ -83,7 +82,7 @@ def make(
     faces = faces_of(boundary, len(found.shape))
     extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
     attenuation = attenuation_of(settings.attenuation)
-    limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
+    limit = found.limit(extremes, settings.time_order, attenuation, faces)
     intervals = times_of(times or {}, settings.receivers, "fletcher")
     dt = auto_step(limit, intervals) if settings.dt == "auto" else settings.dt
     sources: list[Source] = []

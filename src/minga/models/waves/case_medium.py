@@ -9,12 +9,13 @@ from pathlib import Path
 
 from minga.case.files import locate
 from minga.errors import CaseError, suggest
-from minga.models.waves.attenuation import Attenuation, relaxation_of, unrelaxed_ratio
+from minga.models.waves.attenuation import Attenuation, relaxation_of
 from minga.models.waves.boundary import Pairs, Random, domain_of, kinds
 from minga.models.waves.domain import axes_of
 from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic, only_value
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
 from minga.models.waves.medium import Medium, Quantity, Sampler
+from minga.models.waves.preparation import step_limit
 from minga.models.waves.settings import (
     FORM,
     AttenuationSettings,
@@ -67,11 +68,11 @@ class FoundMedium:
             domain=domain_of(self.shape, self.spacing, faces),
         )
 
-    def ratio(self, attenuation: Attenuation | None, faces: Pairs) -> float:
-        """Return by how much the fastest waves are faster than without their attenuation."""
-        if attenuation is None:
-            return 1.0
-        return unrelaxed_ratio(relaxation_of(attenuation, domain_of(self.shape, self.spacing, faces)))
+    def limit(self, extremes: Extremes, time_order: int, attenuation: Attenuation | None, faces: Pairs) -> float:
+        """Return the largest stable time step, s."""
+        domain = domain_of(self.shape, self.spacing, faces)
+        relaxation = None if attenuation is None else relaxation_of(attenuation, domain)
+        return step_limit(extremes, time_order, faces, relaxation)
 
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
         """Raise CaseError for a point, in metres from the first cell, that lies beyond the last cell."""

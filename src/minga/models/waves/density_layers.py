@@ -10,18 +10,17 @@ there were no layer; each layer then adds what its memory variables contribute, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
 from minga.lang.cell import local
 from minga.lang.kernel import Kernel
-from minga.models.waves.absorption import Profiles, half_profiles, layer_ends
+from minga.models.waves.absorption import Profiles, Stretched, add_profiles, half_profiles, layer_ends
 from minga.models.waves.boundary import Cpml
 from minga.models.waves.density import Staggered
-from minga.models.waves.kernels import Equations
+from minga.models.waves.kernels import Equations, times
 from minga.space.boundary import fixed
-from minga.space.field import Field, Slot
+from minga.space.field import Field
 
 if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
@@ -30,9 +29,9 @@ __all__ = ["record_flux_layers"]
 
 
 def record_flux_layers(
-    step: Program, waves: Waves, frequency: float, targets: Sequence[Field | Slot]
-) -> tuple[tuple[Field, ...], Profiles]:
-    """Record the contributions of matched layers to the next waves.
+    step: Program, waves: Waves, frequency: float, stretched: Stretched, profiles: Profiles
+) -> tuple[Field, ...]:
+    """Record the contributions of matched layers to the next waves; return the memory fields.
 
     Parameters
     ----------
@@ -42,42 +41,43 @@ def record_flux_layers(
         Fields and coefficients of the model, whose density varies.
     frequency
         Frequency of the sources, Hz, used by layers that do not name one.
-    targets
-        What the contributions are added to: the next waves, or increments with the same scale.
+    stretched
+        What the layers see, and what their contributions are added to.
+    profiles
+        Coefficients of the layers, to which those that it lacks are added.
 
     Returns
     -------
-    tuple
-        The memory fields, and the coefficients of the layers.
+    tuple of Field
+        The memory fields.
     """
     equations, grid = waves.equations, waves.grid
     staggered = equations.staggered
     assert staggered is not None
-    (p,), (target,), rho = waves.fields, targets, waves.medium[equations.stored.index("rho")]
+    (p,), (target,), rho = stretched.seen, stretched.targets, waves.medium[equations.stored.index("rho")]
     memories: list[Field] = []
-    profiles: Profiles = {}
     for axis, pair in enumerate(waves.faces):
         kernels = _psi_kernel(staggered, axis), _zeta_kernel(staggered, axis)
-        correct = _correction_kernel(equations, staggered, axis)
+        correct = _correction_kernel(equations, staggered, axis, stretched.factor)
         for end, face in enumerate(pair):
             if not isinstance(face, Cpml):
                 continue
             where = grid.axes[axis] + ("_low", "_high")[end]
             box = layer_ends(grid, axis, (face.cells + len(staggered.weights[axis]),) * 2)[end]
             psi, zeta = (
-                Field(f"{name}_p_{where}", grid, p.dtype, on=box, boundary=fixed(0.0)) for name in ("psi", "zeta")
+                Field(f"{name}_{p.name}_{where}", grid, p.dtype, on=box, boundary=fixed(0.0))
+                for name in ("psi", "zeta")
             )
             fastest = waves.extremes.fastest_p
             own: Profiles = {}
             for half in (True, False):
                 own |= half_profiles(waves, axis, end, face, fastest, frequency, half=half)
-            half_a, half_b, a, b = own
+            half_a, half_b, a, b = add_profiles(own, profiles)
             memories += [psi, zeta]
-            profiles |= own
             step.apply(kernels[0], p, psi, half_a, half_b)
             step.apply(kernels[1], p, psi, zeta, rho, a, b)
             step.apply(correct, psi, zeta, target, list(waves.medium), region=box)
-    return tuple(memories), profiles
+    return tuple(memories)
 
 
 def _psi_kernel(staggered: Staggered, axis: int) -> Kernel:
@@ -101,7 +101,7 @@ def _zeta_kernel(staggered: Staggered, axis: int) -> Kernel:
     return Kernel(cpml_divergence)
 
 
-def _correction_kernel(equations: Equations, staggered: Staggered, axis: int) -> Kernel:
+def _correction_kernel(equations: Equations, staggered: Staggered, axis: int, factor: float) -> Kernel:
     """Return what the memory variables add to the next wave."""
     here = equations.differences.here
     number = equations.stored.index("rho")
@@ -109,6 +109,6 @@ def _correction_kernel(equations: Equations, staggered: Staggered, axis: int) ->
     def cpml_flux_correction(psi: Any, zeta: Any, after: Any, medium: Any) -> None:
         c = equations.coefficients(lambda k: medium[k][here])
         flux = local(psi[here] * staggered.light(medium[number], axis))
-        after[here] = after[here] + c.rho * c.vp2 * (staggered.divergence(flux, axis) + zeta[here])
+        after[here] = after[here] + times(factor, c.rho * c.vp2 * (staggered.divergence(flux, axis) + zeta[here]))
 
     return Kernel(cpml_flux_correction)

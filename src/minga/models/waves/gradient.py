@@ -25,6 +25,7 @@ from minga.models.waves.elastic.waves import ElasticWaves
 from minga.models.waves.medium import Floats, cosine, sine
 from minga.models.waves.misfits import MISFITS, Misfit
 from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
+from minga.models.waves.velocity import check_sensitivity
 from minga.models.waves.waves import Waves
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.box import Box
@@ -165,6 +166,7 @@ class PreparedGradient:
     ) -> None:  # fmt: skip
         self.fields = sensitivity_of(waves).fields(wrt)
         self.run = ShotRun(waves, shot)
+        check_sensitivity(self.run.sensors, wrt)
         self.wrt, self.structure = tuple(wrt), waves.structure
         self.reverse = adjoint(self.run.stepping.step, [*self.fields.values()])
         self.table = self.run.table(len(checked_data(shot)))

@@ -12,8 +12,14 @@ Geophysics 51(1), 1986; for any A, with the source inside A)
 
 where S'' is the second difference of S in time. Without the source in w and S'', the order would be two. With
 attenuation, w is relaxed instead (`minga.models.waves.attenuation`). The sources of a plane have the spacing along its
-normal in place of V. Legacy sources (`minga.models.waves.source`) have steps of
-second order only. Wavelets should begin at 0, as waves do.
+normal in place of V. Wavelets should begin at 0, as waves do.
+
+The values s of a legacy source (`minga.models.waves.source`) are added to u before a step. With v = u + s, a step of
+second order is thus that of v with S = s of the next step. One of fourth order has the same source within it,
+
+    w = A v + s1,    next = 2 v - previous + w + (A w + s0 - 2 s1 + s2) / 12 - s1
+
+where s0, s1 and s2 are the values of this step and of the next two. Attenuation does not relax these values.
 """
 
 from __future__ import annotations
@@ -25,7 +31,9 @@ from typing import TYPE_CHECKING, Any
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.kernel import Kernel
+from minga.models.waves.absorption import Stretched
 from minga.models.waves.attenuation import relaxation_kernel
+from minga.models.waves.attenuation_fourth import attenuated_increment_kernel, attenuated_step_kernel
 from minga.models.waves.kernels import correction_kernel, forward_kernel, increment_kernel
 from minga.models.waves.source import PlaneSource, Source, add_amount, add_sources, plane_axis
 from minga.space.box import Box
@@ -42,7 +50,7 @@ def record_advance(
     waves: Waves,
     sources: Sequence[Source],
     damping: Sequence[Field] = (),
-    layers: Callable[[Sequence[Field | Slot]], None] | None = None,
+    layers: Callable[[Stretched], None] | None = None,
 ) -> None:
     """Record the computation of the next waves, sources included, in the previous slots; a step must then rotate them.
 
@@ -58,13 +66,12 @@ def record_advance(
         Profiles of a sponge in which the kernel of the step damps (`minga.models.waves.sponge`).
     layers
         Records what matched layers add to the next waves, or, with attenuation, to the increments that it relaxes;
-        None: nothing. Not with steps of fourth order in time.
+        None: nothing.
 
     Raises
     ------
     CaseError
-        If a source lies outside the model, a legacy source has steps of fourth order, or a dipole lies in a medium
-        whose density varies.
+        If a source lies outside the model, or a dipole lies in a medium whose density varies.
     """
     if waves.equations.staggered is not None and any(getattr(s, "direction", None) is not None for s in sources):
         raise CaseError(
@@ -75,40 +82,83 @@ def record_advance(
     medium = [list(waves.medium)] if waves.medium else []
     last = [*medium, list(damping)] if damping else medium
     now, following = list(waves.fields), [field.previous for field in waves.fields]
+    legacy = [source for source in sources if source.injection == "legacy"]
+    add_sources(step, legacy, now, waves.domain, waves.dt)
     if not waves.increments:
-        legacy = [source for source in sources if source.injection == "legacy"]
-        add_sources(step, legacy, now, waves.domain, waves.dt)
         step.apply(forward_kernel(waves.equations, damped=bool(damping)), now, following, *last)
         _clear_surfaces(step, waves, following)
-        for number, source in enumerate(sources):
-            if source.injection == "physical":
-                _add(step, waves, source, following, number, source.wavelet.value(waves.dt))
+        _add_forces(step, waves, sources, following)
         if layers is not None:
-            layers(following)
+            layers(Stretched(now, following))
         return
-    if any(source.injection == "legacy" for source in sources):
-        raise CaseError(
-            "legacy sources have steps of second order in time only, without attenuation",
-            key="fletcher.sources.injection",
-            remedy='choose "physical", or time_order = 2 without attenuation',
-        )
     increments = list(waves.increments)
     step.apply(increment_kernel(waves.equations), now, increments, *medium)
     _clear_surfaces(step, waves, increments)
-    for number, source in enumerate(sources):
-        _add(step, waves, source, increments, number, source.wavelet.value(waves.dt))
-    if waves.relaxation is not None:
-        if layers is not None:
-            layers(increments)
+    _add_forces(step, waves, sources, increments)
+    if layers is not None:
+        layers(Stretched(now, increments))
+    if waves.relaxation is not None and not waves.corrections:
         relax = relaxation_kernel(waves.relaxation.attenuation.halves(waves.dt), waves.relaxation.uniform)
-        strength = [] if waves.strength is None else [waves.strength]
-        step.apply(relax, now, following, increments, list(waves.memories), *strength)
+        step.apply(relax, now, following, increments, list(waves.memories), *waves.strengths)
         return
-    step.apply(correction_kernel(waves.equations, damped=bool(damping)), now, following, increments, *last)
-    _clear_surfaces(step, waves, following)
+    if waves.relaxation is not None:
+        _relax(step, waves, increments)
+    for number, source in enumerate(legacy):
+        amount = step.let(Register(f"{step.name}.next.{number}"), source.wavelet.value(waves.dt, 1))
+        add_amount(step, source, increments, amount, waves.domain)
+    if waves.relaxation is not None:
+        corrections = list(waves.corrections)
+        step.apply(increment_kernel(waves.equations), increments, corrections, *medium)
+        _clear_surfaces(step, waves, corrections)
+        _add_curvatures(step, waves, sources, corrections, 1.0)
+        if layers is not None:
+            layers(Stretched(increments, corrections))
+        _relax_correction(step, waves, now, following)
+    else:
+        correction = correction_kernel(waves.equations, damped=bool(damping))
+        step.apply(correction, now, following, increments, *last)
+        _clear_surfaces(step, waves, following)
+        _add_curvatures(step, waves, sources, following, 1.0 / 12.0)
+        if layers is not None:
+            layers(Stretched(increments, following, 1.0 / 12.0))
+    for number, source in enumerate(legacy):
+        here, after, later = (source.wavelet.value(waves.dt, k) for k in range(3))
+        amount = step.let(Register(f"{step.name}.rest.{number}"), (here - 2.0 * after + later) * (1.0 / 12.0) - after)
+        add_amount(step, source, following, amount, waves.domain)
+
+
+def _relax(step: Program, waves: Waves, increments: Sequence[Field]) -> None:
+    """Record the relaxation of increments by the first third of the memories."""
+    assert waves.relaxation is not None
+    kernel = attenuated_increment_kernel(waves.relaxation.attenuation.halves(waves.dt), waves.relaxation.uniform)
+    step.apply(kernel, list(increments), list(waves.memories[: len(waves.memories) // 3]), *waves.strengths)
+
+
+def _relax_correction(step: Program, waves: Waves, now: Sequence[Field], following: Sequence[Field | Slot]) -> None:
+    """Record the relaxation of corrections by the other memories, and the next waves."""
+    assert waves.relaxation is not None
+    kernel = attenuated_step_kernel(waves.relaxation.attenuation.halves(waves.dt), waves.relaxation.uniform)
+    third = len(waves.memories) // 3
+    further = list(waves.memories[third : 2 * third]), list(waves.memories[2 * third :])
+    increments, corrections = list(waves.increments), list(waves.corrections)
+    step.apply(kernel, list(now), list(following), increments, corrections, *further, *waves.strengths)
+
+
+def _add_forces(step: Program, waves: Waves, sources: Sequence[Source], targets: Sequence[Field | Slot]) -> None:
+    """Record the addition of physical sources."""
     for number, source in enumerate(sources):
-        before, here, after = (source.wavelet.value(waves.dt, later) for later in (-1, 0, 1))
-        _add(step, waves, source, following, number, (before - 2.0 * here + after) * (1.0 / 12.0), "curvature")
+        if source.injection == "physical":
+            _add(step, waves, source, targets, number, source.wavelet.value(waves.dt))
+
+
+def _add_curvatures(
+    step: Program, waves: Waves, sources: Sequence[Source], targets: Sequence[Field | Slot], factor: float
+) -> None:
+    """Record the addition of the second differences of physical sources in time, times a factor."""
+    for number, source in enumerate(sources):
+        if source.injection == "physical":
+            before, here, after = (source.wavelet.value(waves.dt, later) for later in (-1, 0, 1))
+            _add(step, waves, source, targets, number, (before - 2.0 * here + after) * factor, "curvature")
 
 
 def _clear_surfaces(step: Program, waves: Waves, targets: Sequence[Field | Slot]) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from minga.models.waves.gradient import PreparedGradient
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit
+from minga.models.waves.sensors import Summed
 from minga.models.waves.shot import AnyWaves, Shot
 
 __all__ = ["KeptGradients"]
@@ -44,7 +45,7 @@ class KeptGradients:
         """
         # It is taken out while it computes: an error then leaves nothing behind, and no other call uses its engine.
         prepared = self._known.pop(number, None)
-        if prepared is not None and (prepared.run.shot is not shot or prepared.structure != waves.structure):
+        if prepared is not None and not _serves(prepared, waves, shot):
             prepared.close()
             prepared = None
         if prepared is None:
@@ -59,3 +60,14 @@ class KeptGradients:
         else:
             prepared.close()
         return found
+
+
+def _serves(prepared: PreparedGradient, waves: AnyWaves, shot: Shot) -> bool:
+    """Return whether a gradient was prepared for a shot and waves of this structure, with the same receivers."""
+    if prepared.run.shot is not shot or prepared.structure != waves.structure:
+        return False
+    known = prepared.run.sensors.quantities
+    if not any(isinstance(each, Summed) and each.depends for each in known):
+        return True
+    pairs = zip(known, waves.sensors(shot.receivers, shot.record).quantities, strict=True)
+    return all(a.same(b) for a, b in pairs if isinstance(a, Summed) and isinstance(b, Summed))

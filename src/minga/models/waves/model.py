@@ -12,15 +12,15 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import Reduced
 from minga.lang.kernel import Kernel
-from minga.models.waves.attenuation import Attenuation, unrelaxed_ratio
+from minga.models.waves.attenuation import Attenuation
 from minga.models.waves.boundary import Boundary
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Medium
-from minga.models.waves.preparation import prepare
+from minga.models.waves.preparation import prepare, step_limit
 from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.source_density import density_warnings
-from minga.models.waves.stability import LIMITS, Extremes
+from minga.models.waves.stability import Extremes
 from minga.models.waves.stepping import stepping_of
 from minga.models.waves.velocity import record_velocities
 from minga.models.waves.waves import Waves
@@ -89,12 +89,12 @@ def fletcher(
         Result of `extremes_of` for this medium, if it was inspected before.
     attenuation
         Attenuation with nearly constant Q (`minga.models.waves.attenuation`); None: none. Not with
-        experimental matched layers, legacy sources, or steps of fourth order in time.
+        experimental matched layers.
     record
-        What receivers record: "p", and in isotropic media the particle velocities "vz", "vy", "vx", m/s, which are
-        those half a step before the time (`minga.models.waves.velocity`) and follow from p, in Pa, with the medium's
-        rho, which must be a number. The observable has the samples of all receivers for the first one, then for the
-        next.
+        What receivers record: "p", and the particle velocities "vz", "vy", "vx", m/s, which are
+        those half a step before the time (`minga.models.waves.velocity`) and follow from p and q, in Pa, with the
+        medium's rho. The medium must be uniform in it and in its anisotropy around a receiver. The observable has the
+        samples of all receivers for the first one, then for the next.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def fletcher(
         parameters={
             "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
             "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],
-            "dt_limit": LIMITS[time_order] * waves.extremes.dt_limit / unrelaxed_ratio(waves.relaxation),
+            "dt_limit": step_limit(waves.extremes, time_order, waves.faces, waves.relaxation),
             **({} if attenuation is None else {"attenuation": attenuation.said}),
             **({"experimental": True} if waves.experimental else {}),
         },

@@ -10,7 +10,7 @@ import numpy as np
 
 from minga.engine.presentation import FieldStyle
 from minga.errors import CaseError
-from minga.models.waves.attenuation import Attenuation, Relaxation, relaxation_of
+from minga.models.waves.attenuation import Attenuation, Relaxation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -28,13 +28,13 @@ from minga.models.waves.density import Staggered, density_walls
 from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
-from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
+from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of, limit_ratio
 from minga.models.waves.stencils import Differences, first_weights
 from minga.models.waves.waves import Waves
 from minga.space.boundary import Condition, fixed, reflect
 from minga.space.field import Field
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "step_limit"]
 
 INFINITE_SIGMA: Final = 10.0
 """Limit of sigma above which there are no SV waves, as in Fletcher's codes."""
@@ -118,7 +118,7 @@ def prepare(
         raise CaseError(f"there is no form {form!r}", key="fletcher.form", remedy=f"choose one of {', '.join(FORMS)}")
     ends: Boundary = Random() if boundary is None else boundary
     faces = faces_of(ends, len(lengths))
-    _check_time_order(time_order, faces)
+    _check_time_order(time_order)
     kind: Kind = "isotropic" if medium.isotropic else "vertical" if medium.vertical else "tilted"
     reach = len(first_weights(order))  # raises for an invalid order
     least = min(widths)
@@ -137,10 +137,10 @@ def prepare(
             key="fletcher.boundary",
             remedy=UNTRUSTED,
         )
-    relaxation = None if attenuation is None else _relaxation(attenuation, domain, faces, time_order)
-    check_step(
-        dt, LIMITS[time_order] * extremes.dt_limit / (1.0 if relaxation is None else math.sqrt(relaxation.fastest))
-    )
+    relaxation = None if attenuation is None else _relaxation(attenuation, domain, faces)
+    check_step(dt, step_limit(extremes, time_order, faces, relaxation))
+    if relaxation is not None and time_order == 4:
+        _check_mechanisms(relaxation.attenuation, dt)
     equations = Equations(
         kind, form, domain.axes, Differences.of(order, steps),
         None if math.isinf(sigma) else sigma, (dt / least) * (dt / least),
@@ -162,27 +162,62 @@ def prepare(
         Field(f"{name}_increment", grid, dtype, boundary=_walls(domain), description=f"increment of {name} by a step")
         for name in (equations.waves if time_order == 4 or relaxation is not None else ())
     )
+    corrections = tuple(
+        Field(f"{name}_correction", grid, dtype, boundary=wall, description=f"correction of {name} to fourth order")
+        for name in (equations.waves if time_order == 4 and relaxation is not None else ())
+    )
     cut = None
     if len(lengths) == 3:
         cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
     style = FieldStyle(signed=True, section=cut)
-    memories, strength = ((), None) if relaxation is None else relaxation.fields(equations.waves, grid, dtype)
+    memories, strength = (
+        ((), None) if relaxation is None else relaxation.fields(equations.waves, grid, dtype, time_order)
+    )
     return Waves(
         grid, domain, dt, ends, faces, equations, extremes, sampler, fields, coefficients, increments, style,
-        relaxation, memories, strength,
+        relaxation, memories, strength, corrections,
     )  # fmt: skip
 
 
-def _relaxation(attenuation: Attenuation, domain: Domain, faces: Pairs, time_order: int) -> Relaxation:
+def step_limit(extremes: Extremes, time_order: int, faces: Pairs, relaxation: Relaxation | None) -> float:
+    """Return the largest stable time step, s.
+
+    Parameters
+    ----------
+    extremes
+        Extreme values of the medium.
+    time_order
+        Order of the steps in time: 2 or 4.
+    faces
+        The boundaries.
+    relaxation
+        The attenuation on the grid; None: none.
+    """
+    damped = relaxation is not None or bool(kinds(faces, Cpml))
+    return limit_ratio(time_order, damped=damped) * extremes.dt_limit / unrelaxed_ratio(relaxation)
+
+
+def _relaxation(attenuation: Attenuation, domain: Domain, faces: Pairs) -> Relaxation:
     """Return the attenuation on the grid; raise CaseError where it is not supported."""
-    experimental = any(face.experimental for face in kinds(faces, Cpml))
-    if time_order != 2 or experimental:
+    if any(face.experimental for face in kinds(faces, Cpml)):
         raise CaseError(
-            f"attenuation with {'experimental matched layers' if experimental else 'steps of fourth order in time'}",
+            "attenuation with experimental matched layers",
             key="fletcher.attenuation",
-            remedy='choose the boundary "sponge"' if experimental else "choose time_order = 2",
+            remedy='choose the boundary "sponge"',
         )
     return relaxation_of(attenuation, domain)
+
+
+def _check_mechanisms(attenuation: Attenuation, dt: float) -> None:
+    """Raise CaseError for a mechanism that steps of fourth order do not resolve, with which waves could grow."""
+    fastest = max(attenuation.mechanisms)
+    if fastest * dt > _MOST_TURNS:
+        raise CaseError(
+            f"a mechanism of attenuation of {fastest:g} Hz, above {_MOST_TURNS:g} / dt = {_MOST_TURNS / dt:g} Hz, with "
+            "steps of fourth order in time",
+            key="fletcher.attenuation.frequencies",
+            remedy="give a lower band or lower frequencies, or time_order = 2",
+        )
 
 
 def _check_faces(faces: Pairs, kind: Kind, form: Form, lengths: tuple[int, ...], reach: int) -> None:
@@ -231,19 +266,15 @@ def _walls(domain: Domain) -> Mapping[str | int, tuple[Condition, Condition]]:
     }
 
 
+_MOST_TURNS = 0.45
+"""Largest frequency of a mechanism times dt in steps of fourth order, which are stable up to 0.477 or more."""
 _ODD = Condition("free surface", lambda edge: -edge[edge.layer], homogeneous=True)
 
 
-def _check_time_order(order: object, faces: Pairs) -> None:
+def _check_time_order(order: object) -> None:
     if order not in LIMITS or not isinstance(order, int | np.integer):
         raise CaseError(
             f"there is no order {order!r} of steps in time", key="fletcher.time_order", remedy="choose 2 or 4"
-        )
-    if order == 4 and kinds(faces, Cpml):
-        raise CaseError(
-            "matched layers (cpml) support second-order time steps only",
-            key="fletcher.time_order",
-            remedy='choose 2, or the boundary "sponge" or "random"',
         )
 
 

@@ -18,7 +18,7 @@ from minga.models.waves.medium import Floats
 from minga.space.box import Box
 from minga.space.field import Field, Register
 
-__all__ = ["Receivers", "Taps", "record_samples", "spread", "taken"]
+__all__ = ["Receivers", "Taps", "record_samples", "record_taps", "spread", "taken"]
 
 Index = tuple[NDArray[np.intp], ...]
 
@@ -223,8 +223,12 @@ def record_samples(
     observe: Program, field: Field, placed: Sequence[Placed], name: str = "receivers"
 ) -> tuple[Register, ...]:
     """Record in a Program the sampling of a field at points; return the registers of the samples."""
-    registers = tuple(Register(f"{name}.{number}") for number in range(len(placed)))
-    taps = Taps.of(placed)
+    return record_taps(observe, field, Taps.of(placed), name)
+
+
+def record_taps(observe: Program, field: Field, taps: Taps, name: str) -> tuple[Register, ...]:
+    """Record in a Program the sampling of a field by its taps; return the registers of the samples."""
+    registers = tuple(Register(f"{name}.{number}") for number in range(taps.weights.shape[1]))
 
     def sample_receivers(engine: Engine) -> None:
         engine.write_all(registers, taps.sample(engine, field).tolist())

@@ -1,12 +1,14 @@
 """Sensors: quantities at receivers, and the transpose of their recording.
 
-A quantity is the mean of some fields with a sign, or the sum of the samples of a field at all steps before.
+A quantity is the mean of some fields with a sign, or the sum of the samples of fields at all steps before.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -61,24 +63,37 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summed:
-    """A recorded quantity: the sum of the samples of a field at all steps before, times a factor.
+    """A recorded quantity: the sum of the samples of fields at all steps before, times a factor.
 
     Parameters
     ----------
     name
         Its name.
-    field
-        The field.
-    taps
-        The cells that represent the points.
+    parts
+        The fields that are sampled, each with the cells that represent the points; their samples are added.
     factor
         The factor.
+    depends
+        Quantities of the medium from which the weights follow.
     """
 
     name: str
-    field: Field
-    taps: Taps
+    parts: tuple[tuple[Field, Taps], ...]
     factor: float
+    depends: tuple[str, ...] = ()
+
+    def same(self, other: Summed) -> bool:
+        """Return whether another sum has the same weights of the same cells.
+
+        Parameters
+        ----------
+        other
+            The other sum, of the same points.
+        """
+        pairs = zip(self.parts, other.parts, strict=False)
+        return (len(self.parts), self.factor) == (len(other.parts), other.factor) and all(
+            a.name == b.name and np.array_equal(first.weights, second.weights) for (a, first), (b, second) in pairs
+        )
 
     def summed(self, samples: Floats, every: int) -> Floats:
         """Return the rows of a table from samples at each position.
@@ -139,7 +154,7 @@ class Sensors:
     @property
     def fields(self) -> tuple[Field, ...]:
         """Fields that are sampled."""
-        sums = (quantity.field for quantity in self.quantities if isinstance(quantity, Summed))
+        sums = (f for quantity in self.quantities if isinstance(quantity, Summed) for f, _ in quantity.parts)
         return tuple(dict.fromkeys((*self.taps, *sums)))
 
     def sample(self, engine: Engine) -> Floats:
@@ -186,7 +201,9 @@ class SensorTable:
         """Position of the last row."""
         self.tables = {field: PointTable(taps, rows, every, blocks=blocks) for field, taps in sensors.taps.items()}
         self.sums = {
-            quantity.name: (quantity, PointTable(quantity.taps, self.steps + 1, 1, blocks=blocks))
+            quantity.name: [
+                (field, PointTable(taps, self.steps + 1, 1, blocks=blocks)) for field, taps in quantity.parts
+            ]
             for quantity in sensors.quantities
             if isinstance(quantity, Summed)
         }
@@ -194,7 +211,7 @@ class SensorTable:
     @property
     def _all(self) -> list[tuple[Field, PointTable]]:
         """All tables, each with the field that it samples."""
-        return [*self.tables.items(), *((quantity.field, table) for quantity, table in self.sums.values())]
+        return [*self.tables.items(), *(part for parts in self.sums.values() for part in parts)]
 
     def rewind(self) -> None:
         """Clear the table, and let its Programs begin again at their first positions."""
@@ -249,7 +266,9 @@ class SensorTable:
         found = [
             quantity.mean(values)
             if isinstance(quantity, Recorded)
-            else quantity.summed(self.sums[quantity.name][1].values, self.every)
+            else quantity.summed(
+                reduce(operator.add, [table.values for _, table in self.sums[quantity.name]]), self.every
+            )
             for quantity in self.sensors.quantities
         ]
         traces = np.concatenate(found, axis=-1)
@@ -274,7 +293,8 @@ class SensorTable:
             table.values[...] = 0.0
         for quantity, part in zip(quantities, np.split(amounts, len(quantities), axis=-1), strict=True):
             if isinstance(quantity, Summed):
-                self.sums[quantity.name][1].values[...] += quantity.spread(part, self.every)
+                for _, table in self.sums[quantity.name]:
+                    table.values[...] += quantity.spread(part, self.every)
             else:
                 for field in quantity.fields:
                     self.tables[field].values[...] += part / quantity.divisor

@@ -288,7 +288,7 @@ class FletcherSettings(BaseModel):
     ] = None
     record: Annotated[
         tuple[str, ...],
-        Field(min_length=1, description='what receivers record; velocities in isotropic media: record = ["p", "vz"]'),
+        Field(min_length=1, description='what receivers record, with velocities: record = ["p", "vz"]'),
     ] = ("p",)
     attenuation: Annotated[
         AttenuationSettings | None, Field(description="[fletcher.attenuation] q = 50, band = [5, 50]")

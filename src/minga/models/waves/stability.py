@@ -40,6 +40,7 @@ __all__ = [
     "frequencies2",
     "grows",
     "largest_frequency2",
+    "limit_ratio",
     "phase_velocities",
     "sampling",
     "two_digits",
@@ -48,6 +49,8 @@ __all__ = [
 
 LIMITS: Final = {2: 1.0, 4: math.sqrt(3.0)}
 """Largest stable time step by order in time, relative to that of second order: dt2 omega2 is at most 4 or 12."""
+_DAMPED: Final = math.sqrt(1.5)
+"""The same for fourth order with matched layers or attenuation: dt2 omega2 is at most 6."""
 _ROUNDING = 1e-9
 """Tolerance of inequalities: epsilon and delta are rounded numbers."""
 _ABOVE = 1.0 + 1e-12
@@ -262,6 +265,28 @@ def _check_density(box: Box, rho: Floats) -> None:
 
 def _first_cell(shape: Sequence[int]) -> Box:
     return Box((0,) * len(shape), (1,) * len(shape))
+
+
+def limit_ratio(time_order: int, *, damped: bool) -> float:
+    """Return the largest stable time step relative to that of second order.
+
+    A step of fourth order turns a wave of the exact frequency omega by an angle a with 2 - 2 cos(a) = x - x2 / 12,
+    where x = dt2 omega2. Where x is above 6, the angle falls as the wavelength shortens: group and phase velocity are
+    opposite, and layers and attenuation, which weaken other waves, let these grow.
+
+    Parameters
+    ----------
+    time_order
+        Order of the steps in time: 2 or 4.
+    damped
+        Whether there are matched layers or attenuation.
+
+    Returns
+    -------
+    float
+        The ratio.
+    """
+    return _DAMPED if time_order == 4 and damped else LIMITS[time_order]
 
 
 def check_step(dt: float, limit: float) -> None:

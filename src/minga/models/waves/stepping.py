@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.program import Program
-from minga.models.waves.absorption import record_matching
+from minga.models.waves.absorption import Profiles, Stretched, record_matching
 from minga.models.waves.absorption_tilted import record_tilted_matching
 from minga.models.waves.boundary import Cpml, Sponge, kinds
 from minga.models.waves.density_layers import record_flux_layers
@@ -19,7 +19,7 @@ from minga.models.waves.source import Source
 from minga.models.waves.sponge import damps_in_kernel, record_damping, sponge_profiles
 from minga.models.waves.wavelets import Ricker
 from minga.space.box import Box
-from minga.space.field import STEP, Field, Slot
+from minga.space.field import STEP, Field
 
 if TYPE_CHECKING:
     from minga.models.waves.elastic.sources import ElasticSource
@@ -64,23 +64,23 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     """
     step = Program("step")
     memories: tuple[Field, ...] = ()
-    profiles: Mapping[Field, NDArray[np.float64]] = {}
+    profiles: Profiles = {}
     if fused := damps_in_kernel(waves, sources):
         profiles = sponge_profiles(waves.grid, waves.fields[0].dtype, waves.faces)[0]
 
-    def layers(targets: Sequence[Field | Slot]) -> None:
-        nonlocal memories, profiles
+    def layers(stretched: Stretched) -> None:
+        nonlocal memories
         if kinds(waves.faces, Cpml):
             record = record_matching if waves.equations.staggered is None else record_flux_layers
             matching = record_tilted_matching if waves.equations.kind == "tilted" else record
-            memories, profiles = matching(step, waves, lowest_peak(sources), targets)
+            memories += matching(step, waves, lowest_peak(sources), stretched, profiles)
 
     record_advance(step, waves, sources, [*profiles], layers)
     step.rotate(*waves.fields)
     if kinds(waves.faces, Sponge) and not fused:
-        profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
+        profiles |= record_damping(step, waves.fields, waves.faces)
     step.let(STEP, STEP + 1)
-    relaxed = (*waves.memories, *(() if waves.strength is None else (waves.strength,)))
+    relaxed = (*waves.corrections, *waves.memories, *waves.strengths)
     fields = (*waves.fields, *waves.increments, *waves.medium, *relaxed, *memories, *profiles)
     return Stepping(step, fields, {**waves.start(), **{item.name: values for item, values in profiles.items()}})
 

@@ -23,7 +23,6 @@ from minga.models.waves.medium import Medium
 from minga.models.waves.preflight import dispersion_of, notes_of
 from minga.models.waves.settings import FletcherSettings
 from minga.models.waves.source import PointSource
-from minga.models.waves.stability import LIMITS
 from minga.models.waves.survey_geometry import Point
 from minga.models.waves.survey_settings import SurveySettings
 from minga.models.waves.velocity import check_quantities as check_velocities
@@ -118,15 +117,13 @@ def _acoustic(
     found = find_medium(settings, shape, directory)
     medium = found.medium
     medium.check(found.shape)
-    check_velocities(
-        settings.record, axes_of(len(found.shape)), isotropic=medium.isotropic, has_density=medium.has_density
-    )
+    check_velocities(settings.record, axes_of(len(found.shape)))
     boundary = boundary_of(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
     faces = faces_of(boundary, len(found.shape))
     extremes = found.extremes(settings.order, sigma, settings.form, faces)
     attenuation = attenuation_of(settings.attenuation)
-    limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
+    limit = found.limit(extremes, settings.time_order, attenuation, faces)
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
     orders = settings.order, settings.time_order
 

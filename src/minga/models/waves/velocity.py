@@ -1,29 +1,44 @@
-"""Particle velocities at receivers, integrated from the gradient of p with the time step of the waves.
+"""Particle velocities at receivers, integrated from gradients of the waves with their time step.
 
-In an isotropic medium of constant density rho, rho v_t = -grad p. Each step adds -dt / rho times the derivative of the
-present p to v, which is then that half a step later, as in a staggered scheme. Derivatives at receivers are the
-transpose of dipoles (`minga.models.waves.source`).
+In an isotropic medium, rho v_t = -grad p. In Fletcher's equations p and q are not pressures in general. In a uniform
+medium their plane waves have the frequencies and wave vectors of the elastic P and SV waves with c33 = rho vpz2 and
+c55 = rho vsz2. The displacements u of these, across the axis n and along it, are
+
+    u across n ~ k across n p,    u along n ~ c k along n q,    c2 = (vpz2 - vsz2) / (vpn2 - vsz2)
+
+with the wave vector k. Thus rho v_t = -(grad p - n (n . grad p)) - c n (n . grad q): if vsz is 0, p is the stress
+across the axis, with the sign of a pressure, and c q that along it. The medium must be
+uniform among the cells of a receiver: where it varies, Fletcher's equations are not those of an elastic medium.
+
+Each step adds dt v_t of the present waves to v, which is then that half a step later, as in a staggered scheme.
+Derivatives at receivers are the transpose of dipoles (`minga.models.waves.source`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.waves.interpolation import Placed, place
-from minga.models.waves.receivers import Receivers, Taps, record_samples
-from minga.models.waves.sensors import Summed
+from minga.models.waves.interpolation import HALF_WIDTH, Placed, place
+from minga.models.waves.medium import Floats, axis_vector
+from minga.models.waves.receivers import Receivers, Taps, record_taps
+from minga.models.waves.sensors import Sensors, Summed
 from minga.space.field import Register
 
 if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
 
-__all__ = ["check_quantities", "record_velocities", "summed_velocity"]
+__all__ = ["check_quantities", "check_sensitivity", "record_velocities", "summed_velocity"]
 
 
-def check_quantities(record: Sequence[str], axes: str, *, isotropic: bool, has_density: bool) -> None:
+def check_quantities(record: Sequence[str], axes: str) -> None:
     """Raise CaseError unless receivers can record some quantities.
 
     Parameters
@@ -32,10 +47,6 @@ def check_quantities(record: Sequence[str], axes: str, *, isotropic: bool, has_d
         "p", or velocities: "vz", "vy", "vx".
     axes
         Names of the axes.
-    isotropic
-        True if the medium is isotropic.
-    has_density
-        True if its density varies.
     """
     known = ("p", *(f"v{axis}" for axis in axes))
     if (
@@ -51,18 +62,6 @@ def check_quantities(record: Sequence[str], axes: str, *, isotropic: bool, has_d
         )
     if all(name == "p" for name in record):
         return
-    if not isotropic:
-        raise CaseError(
-            "particle velocities in an anisotropic medium",
-            key="fletcher.record",
-            remedy='record "p" there, or choose an isotropic medium or the model "elastic"',
-        )
-    if has_density:
-        raise CaseError(
-            "particle velocities where the density varies",
-            key="fletcher.record",
-            remedy='record "p" there, or choose the model "elastic" with S velocities of 0',
-        )
 
 
 def record_velocities(
@@ -83,11 +82,11 @@ def record_velocities(
     """
     found: dict[str, tuple[Register, ...]] = {}
     for name in names:
-        placed, factor = _slopes(waves, receivers, name)
-        slopes = record_samples(step, waves.fields[0], placed, f"slope.{name}")
-        found[name] = tuple(Register(f"receivers.{name}.{number}") for number in range(len(slopes)))
-        for velocity, slope in zip(found[name], slopes, strict=True):
-            step.let(velocity, velocity + slope * factor)
+        summed = summed_velocity(waves, receivers, name)
+        slopes = [record_taps(step, field, taps, f"slope.{name}.{field.name}") for field, taps in summed.parts]
+        found[name] = tuple(Register(f"receivers.{name}.{number}") for number in range(len(slopes[0])))
+        for velocity, parts in zip(found[name], zip(*slopes, strict=True), strict=True):
+            step.let(velocity, velocity + reduce(operator.add, parts) * summed.factor)
     return found
 
 
@@ -102,15 +101,99 @@ def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
         The receivers.
     name
         The velocity: "vz", "vy" or "vx".
+
+    Raises
+    ------
+    CaseError
+        If the medium varies among the cells of a receiver in what its velocity depends on.
     """
-    placed, factor = _slopes(waves, receivers, name)
-    return Summed(name, waves.fields[0], Taps.of(placed), factor)
-
-
-def _slopes(waves: Waves, receivers: Receivers, name: str) -> tuple[list[Placed], float]:
-    """Return the cells and weights of the derivatives of p at receivers, and the change of v by them in a step."""
-    rho = waves.rho
-    assert rho is not None  # as was checked
     axis = waves.domain.axes.index(name[1])
-    placed = [place(point, waves.domain, receivers.interpolation, "receiver", axis) for point in receivers.positions]
-    return placed, -waves.dt / (rho * waves.spacing[axis])
+    rho, equations, p = waves.rho, waves.equations, waves.fields[0]
+    slopes = {
+        along: [place(point, waves.domain, receivers.interpolation, "receiver", along) for point in receivers.positions]
+        for along in (range(len(waves.domain.axes)) if equations.kind == "tilted" else (axis,))
+    }
+    if equations.kind == "isotropic" and rho is not None:
+        factor = -waves.dt / (rho * waves.spacing[axis])
+        return Summed(name, ((p, Taps.of(slopes[axis])),), factor)
+    depends: tuple[str, ...] = ("rho",) if rho is None else ("epsilon", "delta", "theta", "phi")
+    if equations.kind == "vertical":
+        depends = depends[:2]
+    local = [
+        {entry: _uniform(waves, entry, [each[number] for each in slopes.values()], number) for entry in depends}
+        for number in range(len(receivers.positions))
+    ]
+    parts = []
+    for k, field in enumerate(waves.fields):
+        weights = np.array([_weights(waves, axis, values)[k] for values in local]).T
+        if weights.any():
+            parts.append((field, _combined(slopes, weights / np.array(waves.spacing)[:, None])))
+    return Summed(name, tuple(parts), -waves.dt / (1.0 if rho is None else rho), depends)
+
+
+def check_sensitivity(sensors: Sensors, wrt: Sequence[str]) -> None:
+    """Raise CaseError for quantities of the medium on which recorded velocities depend at the receivers themselves.
+
+    Parameters
+    ----------
+    sensors
+        What receivers record.
+    wrt
+        Quantities by which a misfit is differentiated, or that change.
+    """
+    for quantity in sensors.quantities:
+        known = [name for name in wrt if isinstance(quantity, Summed) and name in quantity.depends]
+        if known:
+            raise CaseError(
+                f"derivatives by {known[0]} of the velocity {quantity.name}, which depends on it at the receivers",
+                key="wrt",
+                remedy='record "p", or choose other quantities, such as vp',
+            )
+
+
+def _uniform(waves: Waves, entry: str, slopes: Sequence[Placed], number: int) -> float:
+    """Return an entry of the medium at a receiver; raise CaseError if it varies among the cells of the receiver."""
+    values = [waves.sampler.values(entry, each.box) for each in slopes]
+    low, high = min(float(each.min()) for each in values), max(float(each.max()) for each in values)
+    if low != high:
+        raise CaseError(
+            f"particle velocities at receiver {number}, where {entry} varies from {low:g} to {high:g} within "
+            f"{2 * HALF_WIDTH} cells",
+            key="fletcher.record",
+            remedy=f'record "p" there, or move the receiver to where {entry} is uniform',
+        )
+    return low
+
+
+def _weights(waves: Waves, axis: int, at: Mapping[str, float]) -> list[list[float]]:
+    """Return the weights of the derivatives of each wave, along each axis, in -rho v_t along an axis, or in -v_t."""
+    axes = waves.domain.axes
+    if "rho" in at:
+        return [[1.0 / at["rho"] if along == axis else 0.0 for along in range(len(axes))]]
+    sigma = waves.equations.sigma
+    shear = 0.0 if sigma is None else abs(at["epsilon"] - at["delta"]) / sigma
+    squares = 1.0 - shear, 1.0 + 2.0 * at["delta"] - shear
+    if min(squares) <= 0.0:
+        raise CaseError(
+            f"particle velocities where epsilon is {at['epsilon']:g}, delta {at['delta']:g} and sigma {sigma}: S waves "
+            "would be as fast as P waves",
+            key="fletcher.record",
+            remedy='record "p", or choose a larger sigma',
+        )
+    ratio = math.sqrt(squares[0] / squares[1])
+    vector = axis_vector(at.get("theta", 0.0), at.get("phi", 0.0))
+    n = [float(vector["zyx".index(name)]) for name in axes]
+    along = [n[axis] * each for each in n]
+    return [
+        [(1.0 if k == axis else 0.0) - each for k, each in enumerate(along)],
+        [ratio * each for each in along],
+    ]
+
+
+def _combined(slopes: Mapping[int, Sequence[Placed]], weights: Floats) -> Taps:
+    """Return the taps of sums of derivatives along the axes, with weights of shape (axes, points)."""
+    parts = [(Taps.of(placed), weights[axis]) for axis, placed in slopes.items() if weights[axis].any()]
+    bases = parts[0][0].bases
+    cells = np.concatenate([taps.cells for taps, _ in parts], axis=1)
+    reach = int(np.abs(cells - bases[:, None]).max(initial=0))
+    return Taps(cells, np.concatenate([taps.weights * factor for taps, factor in parts]), bases, reach)

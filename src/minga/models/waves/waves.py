@@ -68,6 +68,8 @@ class Waves:
         Memory variables of the attenuation.
     strength
         Field of the strength of the attenuation, if it varies.
+    corrections
+        Fields of the correction of a step of fourth order in time with attenuation; none otherwise.
     """
 
     grid: Grid
@@ -85,6 +87,12 @@ class Waves:
     relaxation: Relaxation | None = None
     memories: tuple[Field, ...] = ()
     strength: Field | None = None
+    corrections: tuple[Field, ...] = ()
+
+    @property
+    def strengths(self) -> tuple[Field, ...]:
+        """Field of the strength of the attenuation, if it varies: one or none."""
+        return () if self.strength is None else (self.strength,)
 
     @property
     def shown(self) -> Field:
@@ -97,8 +105,8 @@ class Waves:
         relaxation = self.relaxation
         relaxed = () if relaxation is None else (relaxation.attenuation.mechanisms, relaxation.uniform)
         return (
-            "acoustic", self.domain, self.dt, self.faces, self.equations, len(self.increments), self.fields[0].dtype,
-            self.strength is None, self.rho, *relaxed,
+            "acoustic", self.domain, self.dt, self.faces, self.equations, len(self.increments), len(self.corrections),
+            self.fields[0].dtype, self.strength is None, self.rho, *relaxed,
         )  # fmt: skip
 
     @property
@@ -186,8 +194,7 @@ class Waves:
         dict
             A function of a Box for each field.
         """
-        strengths = () if self.strength is None else (self.strength,)
-        return {field.name: partial(self.values, field.name) for field in (*self.medium, *strengths)}
+        return {field.name: partial(self.values, field.name) for field in (*self.medium, *self.strengths)}
 
     def check_second_order(self, what: str, remedy: str) -> None:
         """Refuse steps of fourth order in time for what has second order only.
@@ -247,11 +254,7 @@ class Waves:
         record
             "p", or velocities: "vz", "vy", "vx".
         """
-        equations = self.equations
-        check_quantities(
-            record, self.domain.axes, isotropic=equations.kind == "isotropic",
-            has_density=equations.staggered is not None,
-        )  # fmt: skip
+        check_quantities(record, self.domain.axes)
 
     def sensors(self, receivers: Receivers, record: Sequence[str] = ("p",)) -> Sensors:
         """Return what receivers record.
@@ -261,7 +264,7 @@ class Waves:
         receivers
             The receivers.
         record
-            Quantities: "p", and in isotropic media of constant density the particle velocities "vz", "vy", "vx".
+            Quantities: "p", and the particle velocities "vz", "vy", "vx".
 
         Returns
         -------
