@@ -87,9 +87,10 @@ def pages_with_commands() -> list[object]:
 @pytest.mark.parametrize("page", pages_with_commands())
 def test_commands_of_a_page_run(page: Path, in_tmp_path: Path) -> None:
     for block in blocks("toml"):
-        saved = re.search(r"Saved as `([\w.-]+)`", page.read_text())
+        before = page.read_text().partition(block.text)[0]
+        saved = re.findall(r"Saved as\s+`([\w.-]+)`", before)
         if block.page == page and saved:
-            Path(saved[1]).write_text(block.text)
+            Path(saved[-1]).write_text(block.text)
     makefile = (ROOT / "Makefile").read_text()
     for block in blocks("console"):
         if block.page != page:

@@ -38,7 +38,7 @@ from minga.models.electrodeposition.protocols.segments import Part, largest_curr
 from minga.models.electrodeposition.race import check_grain
 from minga.models.electrodeposition.reacting import check_reactions
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
-from minga.models.electrodeposition.units import units_of
+from minga.models.electrodeposition.units import scaled_units, units_of
 from minga.space.grid import Grid
 
 __all__ = ["make", "make_to_plan", "options_of", "problem_of"]
@@ -81,13 +81,14 @@ def _made(
 
     problem = problem_of(settings, grid, directory)
     model = electrodeposition(problem, scheme=settings.scheme, **options_of(settings))
+    model = replace(model, **_observed(model, problem, metal_of(problem.species, settings.metal)))
     notes = [*notes_of(problem, scaled=settings.scaled), *model.notes]
     if stands_for is not None:
         cells = f"{_by(problem.grid.shape)} cells, which stand for the {_by(stands_for)} of the case"
         notes.insert(0, ("cells", f"planned and described on {cells}"))
     return replace(
         model,
-        **_observed(model, problem, metal_of(problem.species, settings.metal)),
+        units=scaled_units(model.units) if settings.scaled else model.units,
         notes=tuple(notes),
         steps=problem.steps.count,
         stands_for=stands_for,
@@ -176,6 +177,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         cutoff=_cutoff(settings, protocol),
         solution=solution_for(settings, species, constants, directory),
         saturation=_saturation(settings, species),
+        molar_volume=None if settings.scaled else METALS.get(metal.name),
         gravity=gravity,
         flow=flow,
         growth=_growth(settings, species, metal, cathode),

@@ -144,6 +144,17 @@ class Charges:
             value(part, where(there, own / where(there, total, 1.0), 0.0))
         return seen
 
+    def thickness(self, program: Program, plane: float) -> dict[str, Register]:
+        """Record the thickness of compact metal on a plane of this area (m2), m; {} where it is not known."""
+        volume = self.problem.molar_volume
+        name = self.problem.metal or self.problem.species[0].name
+        for number, pair in self.passed.items():
+            if self.problem.species[number].name == name and volume and number not in self.problem.partners:
+                seen = Register("observed thickness")
+                program.let(seen, as_node(pair[0].whole) * (volume / plane))
+                return {"thickness": seen}
+        return {}
+
     def _carried(self, number: int, what: str) -> Node | None:
         """Return the charge or current of an ion into the cathode; None where it takes no part of its own."""
         problem, ion = self.problem, self.problem.species[number]

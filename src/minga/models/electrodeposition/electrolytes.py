@@ -1,8 +1,11 @@
 """Salts and acids by name, and the species of a bath.
 
-Diffusivities are those at 25 C in phreeqc.dat of PHREEQC 3 (U.S. Geological Survey). Density slopes of the sulphates
-come from tables of densities of aqueous solutions at 20 C, split evenly between metal and sulphate; that of H+ is
-derived likewise from sulphuric acid. Volumes of the metals are molar mass over density.
+Diffusivities are those at 25 C in phreeqc.dat of PHREEQC 3 (U.S. Geological Survey); those of Ni 2+ and Ag+, which it
+lacks, are R T l / (z F^2) of the conductivities l at infinite dilution in the CRC Handbook of Chemistry and Physics,
+49.6e-4 and 61.9e-4 S m2 for a mole of charge. Density slopes of the sulphates come from tables of densities of aqueous
+solutions at 20 C, that of NiSO4 from `liquids`, and that of AgNO3 from 1041.7 kg/m3 at 0.307 mol/l and 20 C (same
+handbook), split evenly between both ions; that of H+ is derived likewise from sulphuric acid. Volumes of the metals are
+molar mass over density; densities of nickel and silver are those of the same handbook.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ IONS: Final = {
     "Zn": Species("Zn", 2, 0.715e-9, 0.0, 0.8e-4),
     "Cu": Species("Cu", 2, 0.733e-9, 0.0, 0.8e-4),
     "SO4": Species("SO4", -2, 1.07e-9, 0.0, 0.8e-4),
+    "Ni": Species("Ni", 2, 0.660e-9, 0.0, 0.8e-4),
+    "Ag": Species("Ag", 1, 1.648e-9, 0.0, 0.71e-4),
+    "NO3": Species("NO3", -1, 1.9e-9, 0.0, 0.71e-4),
     "H": Species("H", 1, 9.31e-9, 0.0, -0.9e-5),
 }
 """Known ions, with a bulk concentration of 0."""
@@ -32,11 +38,16 @@ class Electrolyte:
     ions: Mapping[str, int]
 
 
-SALTS: Final = {"ZnSO4": Electrolyte({"Zn": 1, "SO4": 1}), "CuSO4": Electrolyte({"Cu": 1, "SO4": 1})}
+SALTS: Final = {
+    "ZnSO4": Electrolyte({"Zn": 1, "SO4": 1}),
+    "CuSO4": Electrolyte({"Cu": 1, "SO4": 1}),
+    "NiSO4": Electrolyte({"Ni": 1, "SO4": 1}),
+    "AgNO3": Electrolyte({"Ag": 1, "NO3": 1}),
+}
 """Known salts."""
 ACIDS: Final = {"H2SO4": Electrolyte({"SO4": 1, "H": 2})}
 """Known acids."""
-METALS: Final = {"Zn": 65.38e-3 / 7140, "Cu": 63.55e-3 / 8960}
+METALS: Final = {"Zn": 65.38e-3 / 7140, "Cu": 63.55e-3 / 8960, "Ni": 58.693e-3 / 8900, "Ag": 107.868e-3 / 10500}
 """Volume of one mole of solid metal, m3/mol."""
 
 SATURATION: Final = {"Zn": 3.3e3, "Cu": 1.3e3}

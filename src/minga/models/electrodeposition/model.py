@@ -23,6 +23,7 @@ from minga.models.electrodeposition.observe import record_observables
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import FLUID, Problem
 from minga.models.electrodeposition.protocols.course import Course
+from minga.models.electrodeposition.protocols.fitting import check_corners
 from minga.models.electrodeposition.protocols.segments import segments_of
 from minga.models.electrodeposition.saturation import saturation_diagnostics
 from minga.models.electrodeposition.solvers import INNER, INNER_GROWING, Solvers, Unsolved
@@ -104,6 +105,7 @@ def _semi_implicit(
     limit: int = 500,
     attempts: int = 10_000,
 ) -> Model:
+    check_corners(problem, attempts)
     state, lengths, formula = state_of(problem), Lengths(problem.grid), Formula()
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:

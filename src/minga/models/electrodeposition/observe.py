@@ -73,6 +73,8 @@ def record_observables(
         seen |= stepping.growing.observe(program)
     if stepping.charges is not None and problem.competing:
         seen |= stepping.charges.observe(program, iteration.plane)
+    if stepping.charges is not None and stepping.growing is None:
+        seen |= stepping.charges.thickness(program, iteration.plane)
     if stepping.course is not None:
         seen |= stepping.course.observe(program)
     seen["steps_taken"] = counters.taken

@@ -22,14 +22,17 @@ from minga.models.electrodeposition.groups import (
     groups_of,
     limiting_current,
 )
-from minga.models.electrodeposition.problem import FLUID, Growth, Problem, Species
-from minga.models.electrodeposition.protocols.segments import duration_of, segments_of
-from minga.models.electrodeposition.speciation import pairs_of
+from minga.models.electrodeposition.liquids import liquid_of
+from minga.models.electrodeposition.problem import FLUID, Constants, Growth, Problem, Species
+from minga.models.electrodeposition.protocols.segments import Repeat, duration_of, segments_of
+from minga.models.electrodeposition.speciation import MOST, most_pairs, pairs_of, unknown_pairs
 
 __all__ = ["check_cutoff", "notes_of"]
 
 Notes = Iterator[tuple[str, str]]
 
+KELVIN, ZERO = 298.15, 273.15
+"""25 C, at which the constants hold, and 0 C, in K."""
 LINEAR: Final = 0.5
 """Amplitude of a voltage, in RT/nF, up to which the response counts as linear."""
 
@@ -75,6 +78,8 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
         yield "salt", f"ambipolar diffusivity {diffusivity:.4g}{unit['diffusivity']}; {share}"
     yield from _layers(problem, unit)
     yield from _currents(problem, salt, unit)
+    if unit is _SI:
+        yield from _liquid(problem)
     if problem.solution is None:
         yield from _flow(problem, salt, unit)
     yield from _groups(problem, salt, unit)
@@ -88,6 +93,7 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
         lasts = "as long as its limits take" if math.isinf(duration) else f"{duration:g}{unit['time']} at most"
         yield "program", f"{count} segments, {lasts}"
         yield from _charging(problem, unit)
+        yield from _unseen(problem, unit)
     steps = problem.steps
     adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
     how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
@@ -121,6 +127,16 @@ def _charging(problem: Problem, unit: dict[str, str]) -> Notes:
         current = problem.constants.permittivity / half * rate
         text = f"{current:.3g}{unit['current']} in the fastest ramp go into the layer of the first cell, not to ions"
         yield "charging", f"{text}; wider first cells have less"
+
+
+def _unseen(problem: Problem, unit: dict[str, str]) -> Notes:
+    """Yield a warning where observations are too rare to show the repeated segments of the program."""
+    repeated = (s for part in problem.protocol if isinstance(part, Repeat) for s in segments_of(part.of))
+    shortest = min((s.duration for s in repeated if not s.frequency), default=math.inf)
+    if shortest < problem.steps.every:
+        time = _prefixed(shortest, unit["time"])
+        seen = f"observations every {_prefixed(problem.steps.every, unit['time'])} do not show segments of {time}"
+        yield "warning", f"{seen}: currents and voltages are those of one instant each; charges miss nothing"
 
 
 def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:
@@ -158,6 +174,16 @@ def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
         factor = f"its voltage across the bath is {sigma / pairs.conductivity:.1f} times too low"
         cure = 'solution = "pairs" has them in the equations'
         yield "ion pairs", f"{held}; the model has free ions only, and {factor}; {cure}"
+    most = most_pairs(problem.species, problem.constants) if unit is _SI and problem.solution is None else None
+    if most is not None:
+        ratio = sigma * MOST / (max(s.bulk for s in problem.species) * most.conductivity)
+        known = f"{100 * most.fraction:.0f} % of the metal at {MOST:g} mol/m3, the most they are known for"
+        factor = f"its voltage across the bath is more than {ratio:.1f} times too low"
+        cure = 'solution = {file = "bath.csv"} has measured properties'
+        yield "ion pairs", f"{known}; the model has free ions only, and {factor}; {cure}"
+    if unit is _SI and problem.solution is None and unknown_pairs(problem.species):
+        text = "not known for this salt; the model has free ions only, and its voltage across the bath is too low"
+        yield "ion pairs", f"{text}: at 0.1 mol/l, pairs leave ZnSO4 and CuSO4 a third of the conductivity of free ions"
     acid = acid_of(problem.species, problem.constants) if unit is _SI else None
     if acid is not None:
         held = f"about {100 * acid.bisulphate:.0f} % of H+ is in HSO4-"
@@ -211,6 +237,16 @@ def _salt(problem: Problem) -> float:
     assert isinstance(problem.solution, Solution)
     number, count = next(iter(problem.solution.counts.items()))
     return problem.species[number].bulk / count
+
+
+def _liquid(problem: Problem) -> Notes:
+    """Yield the density and the viscosity of the bath beside those of the equations."""
+    constants = problem.constants
+    liquid = liquid_of(problem.species, KELVIN * constants.thermal / Constants().thermal - ZERO)
+    if liquid is not None:
+        found = f"{liquid.density:.4g} kg/m3 and {1e3 * liquid.viscosity:.3g} mPa s at {liquid.celsius:.3g} C"
+        used = f"the equations have {constants.density:.4g} kg/m3 and {1e3 * constants.viscosity:.3g} mPa s (constants)"
+        yield "liquid", f"{found}; {used}"
 
 
 def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

@@ -290,6 +290,8 @@ class Problem:
         free ions of constant diffusivities.
     saturation
         Concentration of an ion, by name, above which its salt is oversaturated, mol/m3, where it is known.
+    molar_volume
+        Volume of a mole of compact metal, m3/mol; None where it is not known.
     gravity
         Gravity along each axis of the grid, m/s2.
     flow
@@ -317,6 +319,7 @@ class Problem:
     cutoff: float = math.inf
     solution: Solution | Equilibrium | None = None
     saturation: Mapping[str, float] = field(default_factory=dict)
+    molar_volume: float | None = None
     gravity: tuple[float, ...] = ()
     flow: bool = False
     growth: Growth | None = None

@@ -322,7 +322,9 @@ class ElectrodepositionSettings(BaseModel):
 
     model_config = _STRICT
 
-    electrolyte: Annotated[str | None, Field(description='name of the salt: electrolyte = "ZnSO4" or "CuSO4"')] = None
+    electrolyte: Annotated[
+        str | None, Field(description='name of the salt: electrolyte = "ZnSO4", "CuSO4", "NiSO4" or "AgNO3"')
+    ] = None
     concentration: Annotated[
         Annotated[float, BeforeValidator(lambda v: quantity(v, "concentration"))] | None,
         Field(description='concentration of the salt, mol/m3 or with a unit: concentration = "0.1 M"'),

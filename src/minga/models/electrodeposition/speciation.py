@@ -28,7 +28,7 @@ from minga.models.electrodeposition.concentrated import Rows
 from minga.models.electrodeposition.groups import Salt
 from minga.models.electrodeposition.problem import Constants, Species
 
-__all__ = ["MOST", "Pairs", "pairs_at", "pairs_of", "rows_of"]
+__all__ = ["MOST", "Pairs", "most_pairs", "pairs_at", "pairs_of", "rows_of", "unknown_pairs"]
 
 LOG_K: Final = {"Zn": 2.37, "Cu": 2.31}
 """Decimal logarithm of the association constant of the sulphate, l/mol (phreeqc.dat)."""
@@ -84,6 +84,14 @@ def pairs_of(species: Sequence[Species], constants: Constants) -> Pairs | None:
     if salt is None or not _known(salt) or salt.concentration > MOST:
         return None
     return pairs_at(salt, salt.concentration, constants)
+
+
+def most_pairs(species: Sequence[Species], constants: Constants) -> Pairs | None:
+    """Return the ion pairs at `MOST` for a more concentrated bath of one sulphate; None for other baths."""
+    salt = Salt.of(species)
+    if salt is None or not _known(salt) or salt.concentration <= MOST:
+        return None
+    return pairs_at(salt, MOST, constants)
 
 
 def rows_of(species: Sequence[Species], constants: Constants) -> Rows | None:
@@ -142,6 +150,12 @@ def _unscaled(salt: Salt, concentration: float, constants: Constants) -> Pairs:
         (1.0 - t) * diffusivities[0] + t * diffusivities[1],
         factor,
     )
+
+
+def unknown_pairs(species: Sequence[Species]) -> bool:
+    """Return True for a bath of one salt of divalent ions, which forms pairs that are not known here."""
+    salt = Salt.of(species)
+    return salt is not None and not _known(salt) and salt.cation.charge >= 2 and salt.anion.charge <= -2
 
 
 def _known(salt: Salt) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from minga.case.observed import quantities
 
-__all__ = ["units_of"]
+__all__ = ["scaled_units", "units_of"]
 
 _ALL: Final = {
     "time": ("s", "time of the model"),
@@ -33,6 +33,7 @@ _ALL: Final = {
     "charge_of_*": ("C/m2", "charge that {} brought to the cathode, over its plane"),
     "current_efficiency": ("1", "fraction of the cathode's current that deposits the metal"),
     "charge_efficiency": ("1", "fraction of the cathode's charge that has deposited the metal"),
+    "thickness": ("m", "mean thickness of compact metal that charge has brought to the cathode"),
     "f": ("Hz", "frequencies of the impedances"),
     "Z_re": ("ohm m2", "real part of the impedance"),
     "Z_im": ("ohm m2", "imaginary part of the impedance"),
@@ -71,3 +72,13 @@ def units_of(names: Iterable[str], ndim: int) -> dict[str, tuple[str, str]]:
     per, volume = _PER[ndim]
     extensive = {"total_*": f"mol{per}", "deposit_charge": f"C{per}", "deposit_volume": volume}
     return quantities(names, {**_ALL, **{name: (unit, _ALL[name][1]) for name, unit in extensive.items()}})
+
+
+def scaled_units(units: Mapping[str, str | tuple[str, str]]) -> dict[str, str | tuple[str, str]]:
+    """Return the units and descriptions of the observables of a scaled case, whose quantities are numbers."""
+    found: dict[str, str | tuple[str, str]] = {}
+    for name, said in units.items():
+        unit, text = (said, "") if isinstance(said, str) else said
+        unit = unit if unit == "degree" else "1"
+        found[name] = (unit, text) if text else unit
+    return found

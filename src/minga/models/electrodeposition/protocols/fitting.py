@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from minga.errors import CaseError
 from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.protocols.segments import Part, duration_of, largest_voltage, segments_of
+from minga.models.electrodeposition.protocols.segments import Part, Repeat, duration_of, largest_voltage, segments_of
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, TimeSettings
 from minga.space.grid import Grid
 
-__all__ = ["check_limits", "check_measured", "program_cutoff", "reference_of", "with_end"]
+__all__ = ["check_corners", "check_limits", "check_measured", "program_cutoff", "reference_of", "with_end"]
 
 WHOLE: Final = 1e-6
 """Relative difference from a multiple of `every` at which a duration still counts as one."""
@@ -94,6 +94,46 @@ def check_measured(problem: Problem) -> None:
             key="electrodeposition.program",
             remedy="use wider cells, or leave out debye",
         )
+
+
+def check_corners(problem: Problem, attempts: int) -> None:
+    """Reject programs with more corners and points in an observation's interval than time steps are allowed.
+
+    Parameters
+    ----------
+    problem
+        The cell.
+    attempts
+        Largest number of time steps in an interval, at which a run gives up.
+
+    Raises
+    ------
+    CaseError
+        If the time steps, which end on each corner and on each point of a sine, cannot be enough.
+    """
+    every = problem.steps.every
+    for period, points in _periods(problem.protocol):
+        needed = points * every / period
+        if needed > attempts:
+            raise CaseError(
+                f"the program has {points} corners in {period:g} s, {needed:.3g} in each interval of {every:g} s, "
+                f"which may have {attempts:,} time steps",
+                key="electrodeposition.time.every",
+                remedy=f"write an interval of {0.1 * attempts * period / points:.3g} s or less, or replace pulses as "
+                "short as these by their mean current",
+            )
+
+
+def _periods(parts: Sequence[Part]) -> Iterator[tuple[float, int]]:
+    """Yield the duration in s and the number of corners of all that is repeated, and those of the periods of sines."""
+    for part in parts:
+        if isinstance(part, Repeat):
+            yield from _periods(part.of)
+            period = duration_of(part.of)
+            if part.times > 1 and 0.0 < period < math.inf:
+                yield period, sum(1 for _ in segments_of(part.of))
+        elif part.frequency and part.points:
+            yield 1.0 / part.frequency, part.points
 
 
 def check_limits(problem: Problem) -> None:
