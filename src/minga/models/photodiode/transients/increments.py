@@ -8,14 +8,16 @@ be more than the current. The increments have no such error, and charge is conse
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
+from typing import Final
 
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.lang.math import exp, expm1
+from minga.lang.math import exp, expm1, log1p
 from minga.models.photodiode.solver.coefficient_values import ANODE
 from minga.models.photodiode.solver.densities import dopants_at, held_row, neutral_dopants
 from minga.models.photodiode.solver.fermi import activity
@@ -36,6 +38,8 @@ __all__ = [
 
 Readers = Sequence[CellReader]
 POTENTIAL, ELECTRONS, HOLES = range(3)
+FALL: Final = math.exp(-5.0) - 1.0
+"""Smallest relative change of a density by a correction."""
 
 
 @functools.cache
@@ -194,14 +198,29 @@ def _corrected(
 ) -> dict[str, Reduced]:
     """Add clipped corrections to the increments; `step` is that of the voltage, kT/q."""
     here, worst = _here(now[0]), None
-    for k, value in enumerate(_combined(correction, border, step)):
+    found = _combined(correction, border, step)
+    for k, (value, taken) in enumerate(zip(found, _taken(found, step), strict=True)):
         size = mg.abs(value)
-        grown = change[k][here] + clipped(value)
+        grown = change[k][here] + taken
         change[k][here] = grown
         then[k][here] = now[k][here] + grown
         worst = size if worst is None else mg.max(worst, size)
     assert worst is not None
     return {"largest": mg.max(worst), "place": mg.argmax(worst)}
+
+
+def _taken(found: Sequence[Node], step: Node) -> list[Node]:
+    """Return the corrections that are applied: densities change as the linearised equations say, n to n (1 + r).
+
+    Rates are almost linear in densities, and exponential in levels. A density falls by e^5 at most.
+    """
+    potential, electron, hole = found
+    moved = clipped(potential)
+    shift = moved - potential
+    rises = [potential - electron, (hole + step) - potential]
+    # What the logarithm of a density rises less than its linear change; small differences, which keep all digits.
+    less = [rise - log1p(mg.max(rise, FALL)) for rise in rises]
+    return [moved, electron + (shift + less[0]), hole + ((shift - less[1]) - (clipped(step) - step))]
 
 
 corrected = Kernel(_corrected, name="correction of increments")
