@@ -176,9 +176,8 @@ def test_offsets_between_materials_stay_between_nodes() -> None:
     mesh, stack = start("apd")
     found = adapted((mesh,), stack, Problem((-60.0,)), 3e-3, 5000)
     assert found.meshes[0].nodes.size > mesh.nodes.size
-    for before, after in zip(
-        device_from(stack, mesh).layers[1:], device_from(stack, found.meshes[0]).layers[1:], strict=True
-    ):
+    devices = (device_from(stack, own) for own in (mesh, found.meshes[0]))
+    for before, after in zip(*(one.layers[1:] for one in devices), strict=True):
         places = []
         for nodes, layer in ((mesh.nodes, before), (found.meshes[0].nodes, after)):
             low, high = nodes[layer.first - 1], nodes[layer.first]

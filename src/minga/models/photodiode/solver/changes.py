@@ -249,13 +249,8 @@ class Changes:
                 adjoint = zip(curve.adjoint.solution, newton.right, strict=True)
                 changes = sum(_whole(engine, factor) * _whole(engine, value) for factor, value in adjoint)
                 weights = _whole(engine, curve.adjoint.weights)
-                found.append(
-                    Correction(
-                        weights.reshape(weights.shape[0], -1)[:, 0],
-                        scale * np.asarray(flux),
-                        scale * np.asarray(changes),
-                    )
-                )
+                planes = weights.reshape(weights.shape[0], -1)[:, 0]
+                found.append(Correction(planes, scale * np.asarray(flux), scale * np.asarray(changes)))
         return found
 
     @contextmanager
