@@ -101,7 +101,7 @@ class Adapted:
 
 def estimate(meshes: Meshes, stack: Stack, problem: Problem) -> Estimate:
     """Return the estimated error of the currents at the last voltage of a device on meshes along its axes."""
-    problem = _alone(problem)
+    problem = _alone(problem, len(meshes))
     solved = Changes(device_from(stack, *meshes), problem).solution()
     factor = _factor(meshes, stack)
     errors = tuple(factor * _along(axis, meshes, stack, problem, solved) for axis in range(len(meshes)))
@@ -111,7 +111,7 @@ def estimate(meshes: Meshes, stack: Stack, problem: Problem) -> Estimate:
 def measured(found: Estimate, meshes: Meshes, stack: Stack, problem: Problem) -> Estimate:
     """Return an estimate together with the error measured by the currents on the mesh that is finer along all axes."""
     finer = [split(mesh, _halving(mesh, crossed)) for mesh, crossed in zip(meshes, _crossed(meshes, stack))]
-    currents = np.array([one.current for one in Changes(device_from(stack, *finer), _alone(problem)).solution()])
+    currents = np.array([one.current for one in Changes(device_from(stack, *finer), _alone(problem, len(meshes))).solution()])
     return replace(found, measured=_factor(meshes, stack) * (currents / np.array(found.currents) - 1.0))
 
 
@@ -136,9 +136,13 @@ def _size(meshes: Meshes) -> int:
     return math.prod(mesh.nodes.size for mesh in meshes)
 
 
-def _alone(problem: Problem) -> Problem:
-    """Return the problem of the currents at the last voltage."""
-    return replace(problem, bias=problem.bias[-1:], gain=False, quasistatic_capacitance=False, mode="iv", repeats=1)
+def _alone(problem: Problem, axes: int) -> Problem:
+    """Return the problem of the currents at the last voltage, solved by factors if no solver is asked for."""
+    # As the adjoint is: multigrid pays off on several ranks, and each rank adapts the mesh by itself.
+    linear = "sparse" if problem.linear == "auto" and axes > 1 else problem.linear
+    return replace(
+        problem, bias=problem.bias[-1:], gain=False, quasistatic_capacitance=False, mode="iv", repeats=1, linear=linear
+    )
 
 
 def _factor(meshes: Meshes, stack: Stack) -> float:
