@@ -38,7 +38,7 @@ from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.mesh import Mesh, split
 from minga.models.photodiode.structure.stack import Stack
 
-__all__ = ["Adapted", "Estimate", "adapted", "estimate", "measured"]
+__all__ = ["Adapted", "Estimate", "adapted", "estimate", "halved", "measured"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -108,10 +108,19 @@ def estimate(meshes: Meshes, stack: Stack, problem: Problem) -> Estimate:
     return Estimate(tuple(one.current for one in solved), errors)
 
 
+def halved(meshes: Meshes, stack: Stack) -> Meshes:
+    """Return the meshes with all distances divided by two, or by three around a boundary, which stays half-way."""
+    return tuple(
+        split(mesh, _halving(mesh, cells)) for mesh, cells in zip(meshes, _crossed(meshes, stack), strict=True)
+    )
+
+
 def measured(found: Estimate, meshes: Meshes, stack: Stack, problem: Problem) -> Estimate:
     """Return an estimate together with the error measured by the currents on the mesh that is finer along all axes."""
-    finer = [split(mesh, _halving(mesh, crossed)) for mesh, crossed in zip(meshes, _crossed(meshes, stack))]
-    currents = np.array([one.current for one in Changes(device_from(stack, *finer), _alone(problem, len(meshes))).solution()])
+    finer = halved(meshes, stack)
+    currents = np.array(
+        [one.current for one in Changes(device_from(stack, *finer), _alone(problem, len(meshes))).solution()]
+    )
     return replace(found, measured=_factor(meshes, stack) * (currents / np.array(found.currents) - 1.0))
 
 
@@ -141,8 +150,9 @@ def _alone(problem: Problem, axes: int) -> Problem:
     # As the adjoint is: multigrid pays off on several ranks, and each rank adapts the mesh by itself.
     linear = "sparse" if problem.linear == "auto" and axes > 1 else problem.linear
     return replace(
-        problem, bias=problem.bias[-1:], gain=False, quasistatic_capacitance=False, mode="iv", repeats=1, linear=linear
-    )
+        problem, bias=problem.bias[-1:], gain=False, quasistatic_capacitance=False, mode="iv", repeats=1, linear=linear,
+        frequencies=(), circuit=None, noise_method=None, current_parts=False,
+    )  # fmt: skip
 
 
 def _factor(meshes: Meshes, stack: Stack) -> float:
@@ -254,7 +264,7 @@ def _refined(meshes: Meshes, stack: Stack, found: Estimate) -> Meshes:
     """Return the meshes with the distances divided that contribute most to the error; all, if that is not known."""
     crossed = _crossed(meshes, stack)
     if not all(np.isfinite(own).all() for own in found.errors):
-        return tuple(split(mesh, _halving(mesh, cells)) for mesh, cells in zip(meshes, crossed, strict=True))
+        return halved(meshes, stack)
     sizes = [_sizes(own, cells) for own, cells in zip(found.errors, crossed, strict=True)]
     total = np.sum([own.sum(axis=1) for own in sizes], axis=0)
     worst: Floats = np.concatenate([own / total[:, None] for own in sizes], axis=1).max(axis=0)
