@@ -204,7 +204,8 @@ def _along(axis: int, meshes: Meshes, stack: Stack, problem: Problem, solved: Se
     mesh = meshes[axis]
     parts = _halving(mesh, _crossed(meshes, stack)[axis])
     finer = split(mesh, parts)
-    device = device_from(stack, *meshes[:axis], finer, *meshes[axis + 1 :])
+    every = [finer if k == axis else own for k, own in enumerate(meshes)]
+    device = device_from(stack, *every)
     guesses = [Solution(one.current, prolonged(one.state, parts, device, axis)) for one in solved]
     found = Changes(device, problem).corrections(guesses)
     of_planes = (_of_distances, _of_columns)[axis]
@@ -257,7 +258,9 @@ def _by_cells(distances: Floats, nodes: Floats, mesh: Mesh, finer: Mesh, parts: 
     # What a node loses on either side to the new nodes there: their contributions cancel if they are taken together.
     below, above = _lost(mesh, finer, parts)
     low = below / (below + above)
-    return np.bincount(cells, distances + low[1:] * nodes[1:] + (1.0 - low[:-1]) * nodes[:-1], parts.size)
+    shares: Floats = distances + low[1:] * nodes[1:] + (1.0 - low[:-1]) * nodes[:-1]
+    found: Floats = np.bincount(cells, shares, parts.size).astype(np.float64)
+    return found
 
 
 def _refined(meshes: Meshes, stack: Stack, found: Estimate) -> Meshes:
