@@ -15,7 +15,7 @@ from minga.models.photodiode.biases import biases_of, check_biases, currents_of,
 from minga.models.photodiode.boundary_notes import staircase_notes
 from minga.models.photodiode.case_adapt import adapted_device
 from minga.models.photodiode.case_analysis import analysis_of, dead_space_of
-from minga.models.photodiode.case_layers import device_of, device_on, mesh_of_case, stack_of
+from minga.models.photodiode.case_layers import device_of, device_on, meshes_of_case, stack_of
 from minga.models.photodiode.case_materials import borrowed
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
 from minga.models.photodiode.case_transient import check_transient, transient_case
@@ -56,13 +56,13 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     check_qe(settings)
     problem = problem_of(settings)
     stack = stack_of(settings, directory)
-    mesh = mesh_of_case(settings, stack)
-    device = device_on(settings, stack, mesh)
+    meshes = meshes_of_case(settings, stack)
+    device = device_on(settings, stack, meshes)
     if settings.mode == "breakdown":
         problem = replace(problem, bias=search_of(settings, device))
     check_biases(device, problem.bias)
-    device, adaptation = adapted_device(device, settings, stack, mesh, problem)
-    spectrum = spectrum_of_case(settings, stack, mesh) if settings.mode == "qe" else None
+    device, adaptation = adapted_device(device, settings, stack, meshes, problem)
+    spectrum = spectrum_of_case(settings, stack, meshes[0]) if settings.mode == "qe" else None
     if spectrum is not None:
         check_contacts(device)
     if device.dopants is not None and problem.quasistatic_capacitance:

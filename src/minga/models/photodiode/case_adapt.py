@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from minga.errors import CaseError, RunError
@@ -22,7 +23,7 @@ _KEY = "photodiode.mesh.adapt"
 
 
 def adapted_device(
-    device: Device, settings: PhotodiodeSettings, stack: Stack, mesh: Mesh, problem: Problem
+    device: Device, settings: PhotodiodeSettings, stack: Stack, meshes: tuple[Mesh, ...], problem: Problem
 ) -> tuple[Device, Notes]:
     """Return the device of a case on an adapted mesh, if the case asks for one, and notes on the adaptation.
 
@@ -38,32 +39,46 @@ def adapted_device(
     # Without voltage and light there is no current.
     curves = tuple(curve for curve in problem.curves if curve == "lit" or problem.bias[-1] != 0.0)
     try:
-        found = adapted(
-            mesh, lambda m: device_on(settings, stack, m), replace(problem, curves=curves, gain=False), options.error,
-            options.most,
-        )  # fmt: skip
+        found = adapted(meshes, stack, replace(problem, curves=curves, gain=False), options.error, options.most)
     except RunError as error:
         raise CaseError(
             f"the mesh cannot be adapted to the currents at {problem.bias[-1]:g} V: {error.message}",
             key=_KEY,
             remedy="let the voltages end before, or leave adapt out",
         ) from error
-    return device_on(settings, stack, found.mesh), (("adaptation", _words(found, options, problem.bias[-1])),)
+    return device_on(settings, stack, found.meshes), (("adaptation", _words(found, options, problem.bias[-1])),)
 
 
 def _words(found: Adapted, options: AdaptSettings, bias: float) -> str:
     reached = found.found.relative <= options.error
     return (
-        f"{found.mesh.nodes.size:,} nodes after {found.rounds} solution{'s' if found.rounds > 1 else ''}; the mesh "
+        f"{_counted(found.meshes)} nodes after {found.rounds} solution{'s' if found.rounds > 1 else ''}; the mesh "
         f"changes J at {bias:g} V by about {found.found.relative:.2g} of it"
         + ("" if reached else f", more than {options.error:g}: allow more nodes than {options.most:,} (most)")
     )
 
 
+def _counted(meshes: tuple[Mesh, ...]) -> str:
+    """Return the number of nodes, with two axes also that of the lines along each."""
+    counts = [mesh.nodes.size for mesh in meshes]
+    along = f"{' x '.join(f'{count:,}' for count in counts)} = " if len(counts) > 1 else ""
+    return f"{along}{math.prod(counts):,}"
+
+
 def _check(settings: PhotodiodeSettings, device: Device, problem: Problem) -> None:
     """Raise CaseError for what an adaptation does not cover."""
     for excluded, what, remedy in (
-        (device.grid.ndim > 1, "a device with two axes", "leave adapt out, and choose spacings with graded and across"),
+        (not device.opposite, "contacts on the same side", "put them on opposite sides, or leave adapt out"),
+        (
+            settings.columns is not None,
+            "columns, whose outermost nodes are not at the ends",
+            'leave columns out, and write across = {first = "0.1 um", growth = 1.5, cap = "1 um"}',
+        ),
+        (
+            device.grid.ndim > 1 and settings.mesh.spacing is not None,
+            "two axes and rows of a spacing, whose outermost nodes are not at the ends",
+            "give graded, nodes or positions in place of spacing",
+        ),
         (problem.scheme != "newton", f"scheme = {problem.scheme!r}", 'write scheme = "newton"'),
         (problem.mode == "qe", 'mode = "qe"', 'find the mesh with mode = "iv", and give its spacings as graded'),
         (

@@ -24,7 +24,7 @@ from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Contact, Layer, Side, Stack, Surface
 
-__all__ = ["device_of", "device_on", "mesh_of_case", "stack_of"]
+__all__ = ["device_of", "device_on", "meshes_of_case", "stack_of"]
 
 _CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
 Pair = tuple[float, float]
@@ -46,13 +46,13 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
         If the table is inconsistent; the error names the key and the layer.
     """
     stack = stack_of(settings, directory)
-    return device_on(settings, stack, mesh_of_case(settings, stack))
+    return device_on(settings, stack, meshes_of_case(settings, stack))
 
 
-def device_on(settings: PhotodiodeSettings, stack: Stack, mesh: Mesh) -> Device:
-    """Return the device of a case, given its structure and mesh along x; CaseError if nothing absorbs its light."""
+def device_on(settings: PhotodiodeSettings, stack: Stack, meshes: tuple[Mesh, ...]) -> Device:
+    """Return the device of a case, given its structure and meshes; CaseError if nothing absorbs its light."""
     lit = stack if is_lit(settings) else replace(stack, light=None)
-    device = device_from(lit, mesh, across_of(settings))
+    device = device_from(lit, *meshes)
     if device.light is not None and not device.generation.any():
         raise CaseError(
             f"no layer absorbs light of {device.light.wavelength:g} nm",
@@ -66,10 +66,11 @@ def device_on(settings: PhotodiodeSettings, stack: Stack, mesh: Mesh) -> Device:
     return device
 
 
-def mesh_of_case(settings: PhotodiodeSettings, stack: Stack) -> Mesh:
-    """Return the mesh of a case along x; CaseError if it is too large or does not fit the layers."""
+def meshes_of_case(settings: PhotodiodeSettings, stack: Stack) -> tuple[Mesh, ...]:
+    """Return the mesh of a case along each axis; CaseError if they are too large or do not fit the layers."""
     check_size(settings, stack.layers)
-    return mesh_of(settings, stack.layers)
+    along, across = mesh_of(settings, stack.layers), across_of(settings)
+    return (along,) if across is None else (along, across)
 
 
 def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:

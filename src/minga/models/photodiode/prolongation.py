@@ -26,38 +26,47 @@ _EMPTY: Final = 1e-300
 """Stands for the mean of nothing."""
 
 
-def prolonged(state: tuple[Floats, ...], parts: Numbers, finer: Device) -> tuple[Floats, ...]:
-    """Return the unknowns on a finer mesh of one axis, of which each old distance has the given number of parts."""
+def prolonged(state: tuple[Floats, ...], parts: Numbers, finer: Device, axis: int = 0) -> tuple[Floats, ...]:
+    """Return the unknowns on a mesh in which each old distance along an axis has the given number of parts."""
     old = np.concatenate(([0], np.cumsum(parts)))
-    potential, electron, hole = state
-    new = np.interp(finer.nodes[0], finer.nodes[0][old], potential)
+    potential, electron, hole = (np.moveaxis(item, axis, 0) for item in state)
+    new = _linear(potential, parts)
     found = [new]
     for level, theta, mobility, sign in (
         (electron, finer.theta_n, finer.mobility_n, 1.0),
         (hole, finer.theta_p, finer.mobility_p, -1.0),
     ):
-        resistances = _resistances(sign * (new + theta), on_edges(mobility, 0)[1:-1], finer.lengths[0][1:-1], old)
-        found.append(_levels(level, sign, resistances, parts, old))
-    return tuple(found)
+        height = sign * (new + np.moveaxis(theta, axis, 0))
+        mobile = on_edges(np.moveaxis(mobility, axis, 0), 0)[1:-1]
+        found.append(_levels(level, sign, _resistances(height, mobile, finer.lengths[axis][1:-1], old), parts, old))
+    return tuple(np.ascontiguousarray(np.moveaxis(item, 0, axis)) for item in found)
+
+
+def _linear(values: Floats, parts: Numbers) -> Floats:
+    """Return values at all nodes, linear between the old ones."""
+    shares = np.concatenate([np.arange(count) / count for count in parts.tolist()])
+    shares = shares.reshape(-1, *[1] * (values.ndim - 1))
+    low, change = (np.repeat(item, parts, axis=0) for item in (values[:-1], np.diff(values, axis=0)))
+    return np.concatenate((low + change * shares, values[-1:]))
 
 
 def _resistances(height: Floats, mobility: Floats, lengths: Floats, old: Numbers) -> Floats:
     """Return the difference of exp(level) per flux through each edge, relative within each old distance."""
-    reference = np.repeat(height[old[:-1]], np.diff(old))
-    low, drift = np.clip(height[:-1] - reference, -_FAR, _FAR), np.clip(np.diff(height), -_FAR, _FAR)
+    reference = np.repeat(height[old[:-1]], np.diff(old), axis=0)
+    low, drift = (np.clip(item, -_FAR, _FAR) for item in (height[:-1] - reference, np.diff(height, axis=0)))
     safe = np.where(drift == 0.0, 1.0, drift)
     mean = np.where(drift == 0.0, 1.0, -portable.expm1(-safe) / safe)
-    found: Floats = lengths / mobility * portable.exp(-low) * mean
+    found: Floats = lengths.reshape(-1, *[1] * (height.ndim - 1)) / mobility * portable.exp(-low) * mean
     return found
 
 
 def _levels(level: Floats, sign: float, resistances: Floats, parts: Numbers, old: Numbers) -> Floats:
     """Return the quasi-Fermi potential at all nodes; `sign` is +1 for electrons and -1 for holes."""
-    found = np.empty(old[-1] + 1)
+    found = np.empty((old[-1] + 1, *level.shape[1:]))
     found[old] = level
-    change = np.clip(-sign * np.diff(level), -_FAR, _FAR)
+    change = np.clip(-sign * np.diff(level, axis=0), -_FAR, _FAR)
     inside = np.arange(int(parts.max())) < parts[:, None]
-    own = np.zeros(inside.shape)
+    own = np.zeros((*inside.shape, *level.shape[1:]))
     own[inside] = resistances
     own /= own.sum(axis=1, keepdims=True)
     for k in range(1, int(parts.max())):

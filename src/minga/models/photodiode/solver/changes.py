@@ -44,7 +44,7 @@ from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Changes", "Linearised", "Solution"]
+__all__ = ["Changes", "Correction", "Linearised", "Solution"]
 
 Readers = Sequence[CellReader]
 Floats = NDArray[np.float64]
@@ -116,6 +116,25 @@ class Solution:
 
     current: float
     state: tuple[Floats, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Correction:
+    """Parts of the current of a solution, by linearisation about a state nearby, A/cm2.
+
+    Attributes
+    ----------
+    weights
+        Weight of each plane normal to x in the mean current, f8 of shape (N + 1,).
+    through
+        Current at the state through the edges along x, f8 of their shape; the sums over each plane have that weight.
+    nodes
+        Change of the current that the balance of each node causes, f8 of the shape of the device.
+    """
+
+    weights: Floats
+    through: Floats
+    nodes: Floats
 
 
 class Changes:
@@ -207,21 +226,16 @@ class Changes:
                 for t in self.biasing.tracks
             ]
 
-    def corrections(self, guesses: Sequence[Solution]) -> list[tuple[Floats, Floats]]:
-        """Return by how much the current of each curve at the last voltage differs from a guess nearby, A/cm2.
+    def corrections(self, guesses: Sequence[Solution]) -> list[Correction]:
+        """Return the parts of the current of each curve at the last voltage, from a guess of its solution.
 
         Parameters
         ----------
         guesses
-            Current and unknowns of each curve, close to a solution.
-
-        Returns
-        -------
-        list of pairs
-            For each curve the contributions of the planes between nodes, f8 of shape (N + 1,), and of the nodes, of
-            shape (N,), by linearisation; the difference is the sum of all.
+            Unknowns of each curve, close to a solution.
         """
         found = []
+        scale = CHARGE / float(self.coefficients.device.areas[0][1].sum())
         with self._engine() as engine:
             engine.write(self.trial.bias, self.problem.bias[-1] / self.coefficients.device.thermal_voltage)
             engine.write(self.trial.change, 0.0)
@@ -235,7 +249,8 @@ class Changes:
                 adjoint = zip(curve.adjoint.solution, newton.right, strict=True)
                 changes = sum(_whole(engine, factor) * _whole(engine, value) for factor, value in adjoint)
                 weights = _whole(engine, curve.adjoint.weights)
-                found.append((weights * (CHARGE * flux - guess.current), CHARGE * np.asarray(changes)))
+                planes = weights.reshape(weights.shape[0], -1)[:, 0]
+                found.append(Correction(planes, scale * np.asarray(flux), scale * np.asarray(changes)))
         return found
 
     @contextmanager

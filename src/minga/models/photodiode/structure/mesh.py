@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -79,6 +79,14 @@ class Mesh:
         return squares[1:] - squares[:-1]
 
     @property
+    def half_sections(self) -> tuple[Floats, Floats]:
+        """Parts of each cross section below and above its node, f8 of shape (N,) each."""
+        if not self.radial:
+            return self.halves
+        nodes, faces = np.square(self.nodes), np.square(self.faces)
+        return math.pi * (nodes - faces[:-1]), math.pi * (faces[1:] - nodes)
+
+    @property
     def openings(self) -> Floats:
         """Extent of each face for what flows through it, f8 of shape (N + 1,): 0 at the ends, 1 or a circle inside."""
         inside = 2.0 * math.pi * self.faces if self.radial else np.ones(self.faces.size)
@@ -130,7 +138,7 @@ def split(mesh: Mesh, parts: NDArray[np.int64]) -> Mesh:
     lengths = np.repeat(mesh.lengths / parts, parts)
     steps = np.concatenate([np.arange(count) for count in parts.tolist()])
     nodes = np.append(np.repeat(mesh.nodes[:-1], parts) + steps * lengths, mesh.nodes[-1])
-    return _mesh(nodes, lengths, *mesh.ends)
+    return replace(_mesh(nodes, lengths, *mesh.ends), radial=mesh.radial)
 
 
 def graded(
