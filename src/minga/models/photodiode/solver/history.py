@@ -27,7 +27,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1
-from minga.models.photodiode.dead_space import weights_of
+from minga.models.photodiode.recurrence import weights_of
 from minga.models.photodiode.solver.coefficient_fields import Pieces
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.physics import (
@@ -42,14 +42,12 @@ from minga.models.photodiode.solver.thresholds import DeadSpace
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["LONGEST_SPACE", "History", "ionised"]
+__all__ = ["LEAST", "History", "ionised"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Readers = Sequence[CellReader]
 
-LONGEST_SPACE: Final = 0.9
-"""Largest dead space over the mean free path of local coefficients that a solution may have."""
 SLIGHT: Final = 1e-3
 """Energy in eV at which a carrier has entered the field."""
 _ROOM: Final = 1e-9
@@ -181,11 +179,8 @@ class _Paths:
         for k, (threshold, local) in enumerate(zip(self._thresholds, rates, strict=True)):
             depth = np.zeros(local.size)
             if threshold > 0.0:
-                free = np.zeros(slope.size)
-                if self.space.local:
-                    free = local[1:-1] * threshold / np.maximum(np.abs(slope), WEAKEST)
+                rate, free = self.space.beyond(local[1:-1], np.maximum(np.abs(slope), WEAKEST), threshold)
                 longest = np.maximum(longest, free)
-                rate = local[1:-1] / (1.0 - np.minimum(free, LONGEST_SPACE))
                 for part, lengths, strength in self._stretches(k, slope):
                     depth[1:-1][part] = _depth(rate[part], lengths, strength, threshold)
             found.append(depth)

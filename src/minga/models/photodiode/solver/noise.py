@@ -23,11 +23,11 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.noise import noise_of_pairs
 from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.coefficient_fields import Pieces
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.fluctuations import Fluctuations
+from minga.models.photodiode.solver.noise_profile import NoiseProfile
 from minga.models.photodiode.solver.physics import WEAKEST, fields_of, filled, ionisation_coefficient
 from minga.models.photodiode.solver.primaries import Primaries
 from minga.models.photodiode.solver.problem import NoiseMethod, Problem, suffix
@@ -141,7 +141,7 @@ class Noise:
         self._rates(program, c)
         direction = Register(f"{self.track.name} noise direction")
         program.call_global(
-            _noise_of(c.device.lengths[0][1:-1]),
+            NoiseProfile.of(c.device, equations.space).noise,
             reads=[
                 *self.rates, c.nodes.generation, c.nodes.volume, equations.edges[0].electrons.value,
                 equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now, self.primaries.collected,
@@ -179,29 +179,3 @@ def _coefficients(pieces: tuple[Pieces, Pieces]) -> Kernel:
             item[0] = ionisation_coefficient(own, strength) if own.a else strength * 0.0
 
     return Kernel(coefficients, name="ionisation coefficients")
-
-
-def _noise_of(lengths: Floats) -> Callable[..., tuple[float, ...]]:
-    """Return the function of profiles that a Program calls."""
-
-    def noise(
-        alpha: Floats, beta: Floats, generation: Floats, volume: Floats, electrons: Floats, holes: Floats, net: Floats,
-        potential: Floats, collected: Floats,
-    ) -> tuple[float, ...]:  # fmt: skip
-        """Return gain, excess noise factor and collection of the light, intensity of the whole noise, and a direction.
-
-        The direction is that in which electrons drift where the field is strongest: 1 towards larger x, -1 smaller x.
-        """
-        field = np.diff(potential) / lengths
-        sign = 1.0 if field[np.argmax(np.abs(field))] >= 0.0 else -1.0
-        way = slice(None, None, int(sign))
-        rates = alpha[1:-1][way], beta[1:-1][way], lengths[way]
-        pairs = generation * volume
-        light = noise_of_pairs(*rates, np.maximum(pairs * collected, 0.0)[way])
-        share = math.fsum(pairs * collected) / math.fsum(pairs)
-        primary = -net[way]
-        primary[0] -= sign * float(electrons[1:-1][way][0])
-        primary[-1] -= sign * float(holes[1:-1][way][-1])
-        return light.gain, light.excess, share, noise_of_pairs(*rates, primary).intensity, sign
-
-    return noise
