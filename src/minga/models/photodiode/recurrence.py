@@ -123,6 +123,7 @@ class _System:
         inner = np.eye(used.size) - matrix[np.ix_(used, used)]
         every = (slice(None),)
         entries = [Term(0, 0, every, (slice(k, k + 1),), inner[:, k].copy()) for k in range(used.size)]
+        inverse: Floats
         try:
             inverse = np.linalg.inv(inner)
         except np.linalg.LinAlgError:

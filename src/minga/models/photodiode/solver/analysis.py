@@ -84,7 +84,7 @@ def _check_dead_space(device: Device, problem: Problem) -> None:
         (device.grid.ndim > 1, "in a device with two axes, whose carriers follow no single path", "give it one axis"),
         (
             problem.mode not in ("iv", "noise"),
-            f"in mode {problem.mode!r}, whose oscillations and collection know local ionisation only",
+            f"in mode {problem.mode!r}, where ionisation is local",
             'write mode = "iv", "breakdown" or "noise"',
         ),
         (
