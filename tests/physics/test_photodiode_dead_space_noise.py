@@ -94,7 +94,7 @@ def test_noise_of_a_run_against_a_monte_carlo(row: int, evidence: Evidence) -> N
         SECTION, f"{name}: M of the noise, by a Monte Carlo of 2e5 pairs", seen["M_local_lit"], gain, 1e-2
     )
     evidence.relative(SECTION, f"{name}: F, by a Monte Carlo of 2e5 pairs", seen["F_lit"], excess, 2e-2)
-    evidence.relative(SECTION, f"{name}: M of the noise over the gain of currents", seen["M_local"], seen["gain"], 5e-4)
+    evidence.relative(SECTION, f"{name}: M of the noise, by the gain of currents", seen["M_local"], seen["gain"], 5e-4)
 
 
 @pytest.mark.slow
