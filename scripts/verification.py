@@ -161,7 +161,10 @@ SECTIONS = {
     ),
     "photodiode: dead space in a run": (
         "Photodiodes: currents with dead space",
-        "The recurrence of Hayat, Saleh and Teich by an independent program, in uniform fields and in that of a run.",
+        (
+            "The recurrence of Hayat, Saleh and Teich by an independent program, in uniform fields and in that of a"
+            " run; M and F of the noise by a Monte Carlo that follows every carrier, and by the local theory."
+        ),
     ),
     "photodiode: boxes of another material": (
         "Photodiodes: a material in a rectangle of two axes",

@@ -12,9 +12,8 @@ import pytest
 from minga.case.load import read_settings
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
-from minga.models.photodiode import DeadSpace, dead_space_noise, slopes
+from minga.models.photodiode import DeadSpace, dead_space_noise
 from minga.models.photodiode.case import device_of, make, problem_of
-from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.history import ionised
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
@@ -154,10 +153,6 @@ def test_refusals_of_problems() -> None:
         DeadSpace(-1.0, 2.0)
     with pytest.raises(CaseError, match="a threshold energy of nan eV"):
         DeadSpace(1.0, float("nan"))
-    problem = Problem(bias=(-1.0,), ionisation=True, dead_space=DeadSpace(2.0, 2.0))
-    with pytest.raises(CaseError, match="derivatives in a problem with dead_space"):
-        slopes(lambda charge: apd(20, charge=float(charge[0])), [3e16], problem)
-    assert photodiode(apd(20), problem).name == "photodiode"
 
 
 def test_carriers_that_flow_back_to_a_contact_do_not_ionise() -> None:

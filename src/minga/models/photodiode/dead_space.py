@@ -1,12 +1,6 @@
 """Gain and excess noise with dead space: carriers ionise only after a distance from birth or the last ionisation.
 
-The recurrences are those of Hayat, Saleh and Teich (IEEE Trans. Electron Devices 39, 546 (1992)) for the mean and mean
-square numbers of carriers, z and z2, that an electron born at x becomes, and y and y2 of a hole: with x* = x + de,
-
-    z(x) = exp(-integral of a from x* to W) + integral from x* of (2 z + y)(s) a exp(-integral of a from x* to s) ds
-
-and the same kernel with 2 z2 + y2 + 4 z y + 2 z^2 for z2; y and y2 are mirrored. They are solved as linear systems,
-with exact integrals of linear functions times exponentials.
+They follow from the recurrences of `minga.models.photodiode.recurrence`.
 """
 
 from __future__ import annotations
@@ -16,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.noise import checked_profile
+from minga.models.photodiode.recurrence import Stretch, moments, passage
 
-__all__ = ["DeadSpaceNoise", "dead_space_noise", "event_weights", "weights_of"]
+__all__ = ["DeadSpaceNoise", "dead_space_noise"]
 
 Floats = NDArray[np.float64]
 
@@ -92,23 +86,10 @@ def dead_space_noise(
     ]
     if local:
         a, b = (_enabled(*item) for item in (("alpha", a, e, limits[0]), ("beta", b, e, limits[1])))
-    survives_n, kernel_n = _kernel(a, h, e, limits[0])
-    survives_p, kernel_p = (item[::-1] for item in _kernel(b[::-1], h[::-1], e[::-1], limits[1]))
-    kernel_p = kernel_p[:, ::-1]
-    count = h.size + 1
-    matrix = np.eye(2 * count) - np.block([[2.0 * kernel_n, kernel_n], [kernel_p, 2.0 * kernel_p]])
-    first = np.linalg.solve(matrix, np.concatenate((survives_n, survives_p)))
-    z, y = first[:count], first[count:]
-    pairs = 4.0 * z * y
-    sources = (
-        survives_n + (kernel_n * (pairs + 2.0 * z * z)).sum(axis=1),
-        survives_p + (kernel_p * (pairs + 2.0 * y * y)).sum(axis=1),
-    )
-    second = np.linalg.solve(matrix, np.concatenate(sources))
-    if not (first > 0.0).all():
-        return DeadSpaceNoise(np.full(count, np.nan), np.full(count, np.nan))
-    whole = z + y
-    return DeadSpaceNoise(0.5 * whole, (second[:count] + second[count:] + 2.0 * z * y) / (whole * whole))
+    parts = [Stretch(0, *item) for item in ((a, h, e), (b[::-1], h[::-1], e[::-1]))]
+    electrons, holes = (passage(h.size + 1, [part], limit) for part, limit in zip(parts, limits, strict=True))
+    gain, square = moments(electrons, holes.mirrored())
+    return DeadSpaceNoise(gain, square / (gain * gain))
 
 
 def _enabled(name: str, rate: Floats, field: Floats, threshold: float) -> Floats:
@@ -123,44 +104,3 @@ def _enabled(name: str, rate: Floats, field: Floats, threshold: float) -> Floats
         )
     found: Floats = rate / (1.0 - share)
     return found
-
-
-def _kernel(rate: Floats, lengths: Floats, field: Floats, threshold: float) -> tuple[Floats, Floats]:
-    """Return the probability that a carrier born at each node leaves without ionising, and the weights of its kernel.
-
-    The weights, of shape (N, N), integrate a function given at the nodes over the place of the first ionisation.
-    """
-    count = lengths.size + 1
-    free, energy = (np.concatenate(([0.0], np.cumsum(part * lengths))) for part in (rate, field))
-    depth = rate * lengths
-    # Weights of the nodes of a whole edge, for carriers that enter it.
-    low, high = event_weights(depth)
-    survives, kernel = np.ones(count), np.zeros((count, count))
-    for k in range(count - 1):
-        wanted = energy[k] + threshold
-        if wanted >= energy[-1]:
-            continue
-        j = max(int(np.searchsorted(energy, wanted, side="right")) - 1, k)
-        begun = min((wanted - energy[j]) / (energy[j + 1] - energy[j]), 1.0)
-        part_low, part_high = event_weights(np.array([depth[j] * (1.0 - begun)]))
-        kernel[k, j] = float(part_low[0]) * (1.0 - begun)
-        kernel[k, j + 1] = float(part_high[0]) + float(part_low[0]) * begun
-        start = free[j] + depth[j] * begun
-        reached = portable.exp(start - free[j + 1 :])
-        kernel[k, j + 1 : -1] += reached[:-1] * low[j + 1 :]
-        kernel[k, j + 2 :] += reached[:-1] * high[j + 1 :]
-        survives[k] = reached[-1]
-    return survives, kernel
-
-
-def event_weights(depth: Floats) -> tuple[Floats, Floats]:
-    """Return the weights of both ends of edges in integrals of a linear function times the rate of a first event."""
-    return weights_of(depth, portable.exp(-depth), -portable.expm1(-depth))
-
-
-def weights_of(depth: Floats, left: Floats, whole: Floats) -> tuple[Floats, Floats]:
-    """Return those weights, given exp(-depth) and 1 - exp(-depth)."""
-    safe = np.where(depth > 0.0, depth, 1.0)
-    series = depth * (0.5 - depth * (1.0 / 3.0 - 0.125 * depth))
-    high = np.where(depth < 1e-4, series, (whole - depth * left) / safe)
-    return whole - high, high

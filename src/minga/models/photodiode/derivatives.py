@@ -111,7 +111,6 @@ def check_problem(device: Device, problem: Problem) -> None:
         ("scheme", problem.scheme != "newton"),
         ("current", bool(problem.current)),
         ("quasistatic_capacitance", problem.quasistatic_capacitance),
-        ("dead_space", problem.dead_space is not None),
     ):
         if excluded:
             raise CaseError(

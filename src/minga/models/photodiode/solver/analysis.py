@@ -82,7 +82,16 @@ def _check_dead_space(device: Device, problem: Problem) -> None:
     for excluded, what, remedy in (
         (not problem.ionisation, "without ionisation", "write ionisation = true"),
         (device.grid.ndim > 1, "in a device with two axes, whose carriers follow no single path", "give it one axis"),
-        (problem.mode != "iv", f"in mode {problem.mode!r}", 'write mode = "iv" or "breakdown"'),
+        (
+            problem.mode not in ("iv", "noise"),
+            f"in mode {problem.mode!r}, where ionisation is local",
+            'write mode = "iv", "breakdown" or "noise"',
+        ),
+        (
+            problem.mode == "noise" and noise_method(problem, device.grid) == "adjoint",
+            "in noise by the adjoint, where a carrier's next ionisation would not depend on its last one",
+            'write method = "profile"',
+        ),
         (problem.scheme != "newton", f"with scheme = {problem.scheme!r}", 'write scheme = "newton"'),
     ):
         if excluded:

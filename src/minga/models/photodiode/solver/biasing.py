@@ -28,12 +28,12 @@ from minga.models.photodiode.solver.coefficient_values import ANODE, POTENTIAL
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.current import Search
 from minga.models.photodiode.solver.gummel import Gummel
-from minga.models.photodiode.solver.history import LONGEST_SPACE
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.probes import layer_field
 from minga.models.photodiode.solver.problem import Curve, Problem
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.solver.terminal import Seen, Terminal
+from minga.models.photodiode.solver.thresholds import LONGEST_SPACE
 from minga.space.box import Box
 from minga.space.field import STEP, Field, Register, Slot
 

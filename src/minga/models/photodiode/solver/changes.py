@@ -7,8 +7,8 @@ A = F_u and the adjoint A^T lambda = J_u,
 
 so that only F and J at the same state are needed for other devices. Contacts have no equations: their unknowns are
 those of the other device. As A^T lambda = J_u, a change of the state in between does not matter in first order, and
-potentials follow those of the contacts. If they stayed, the field beside a contact would change its sign where it is
-weak; mobilities depend on its absolute value.
+potentials follow those of the contacts: all fields change by about the same factor. If the potentials stayed, the field
+beside a contact would change its sign where it is weak, and mobilities depend on its absolute value.
 """
 
 from __future__ import annotations
@@ -295,14 +295,20 @@ def _whole(engine: Engine, item: Field | Slot) -> Floats:
 # Kernels -------------------------------------------------------------------------------------------------------------
 @functools.cache
 def followed(ndim: int) -> Kernel:
-    """Return the kernel that shifts potentials with that of the contact which is nearer to them in potential."""
+    """Return the kernel that shifts potentials with those of the contacts, in proportion to their distance from both.
+
+    Between contacts whose potentials differ by less than kT/q, they follow the contact that is nearer in potential.
+    """
     here = (0,) * ndim
 
     def follow(
         potential: CellReader, contact: CellReader, *, anode: Node, cathode: Node, by_anode: Node, by_cathode: Node
     ) -> None:
-        own = potential[here]
-        shift = where(mg.abs(own - anode) < mg.abs(own - cathode), by_anode, by_cathode)
+        own, drop = potential[here], cathode - anode
+        nearer = where(mg.abs(own - anode) < mg.abs(own - cathode), 0.0, 1.0)
+        apart = mg.abs(drop) > 1.0
+        share = where(apart, mg.min(mg.max((own - anode) / where(apart, drop, 1.0), 0.0), 1.0), nearer)
+        shift = by_anode + share * (by_cathode - by_anode)
         potential[here] = own + where(contact[here] == 0, shift, 0.0)
 
     return Kernel(follow, name="potentials that follow the contacts")

@@ -13,7 +13,6 @@ that each absorbs.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,10 +21,8 @@ import numpy as np
 
 from minga.engine.program import Program
 from minga.lang.cell import CellReader
-from minga.lang.expr import Node, as_node, cast, where
-from minga.lang.kernel import Kernel
+from minga.lang.expr import as_node, cast
 from minga.lang.table import lookup
-from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES
 from minga.models.photodiode.solver.biasing import Biasing
 from minga.models.photodiode.solver.transposed import Transposed
 from minga.models.photodiode.structure.depletion import photocurrent_sign
@@ -91,10 +88,7 @@ class Collection:
         state, device = track.state, coefficients.device
         sign = photocurrent_sign(device) * device.direction
         self.adjoint.record(program, state.now, state.bias, 1.0 if track.curve == "lit" else 0.0, sign)
-        found = self.adjoint.solution
-        program.apply(
-            collected(device.grid.ndim), found, coefficients.nodes.contact, coefficients.surface[2:], self.probability
-        )
+        self.adjoint.effects(program, self.probability)
 
     def _number(self, program: Program) -> Register:
         """Record the number of the wavelength of a step that has ended."""
@@ -123,21 +117,3 @@ class Collection:
         per_photon = lookup(np.array([1.0 / photon_energy(w) for w in spectrum.wavelengths]), number)
         seen["responsivity"] = program.let(Register("observed responsivity"), self.efficiency * per_photon)
         return seen
-
-
-# Kernels -------------------------------------------------------------------------------------------------------------
-@functools.cache
-def collected(ndim: int) -> Kernel:
-    """Return the kernel of the charges collected per pair; carriers that a contact holds recombine there."""
-    here = (0,) * ndim
-
-    def collect(solution: Readers, contact: CellReader, free: Readers, probability: CellReader) -> None:
-        charges: list[Node] = []
-        for row in (ELECTRONS, HOLES):
-            held = contact[here] != 0
-            if free:  # 1 and 2, as the rows
-                held = held & (free[0][here] != row)
-            charges.append(where(held, 0.0, solution[row][here]))
-        probability[here] = charges[0] - charges[1]
-
-    return Kernel(collect, name="collection of carriers")

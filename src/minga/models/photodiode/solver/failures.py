@@ -10,8 +10,8 @@ from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.gummel import Gummel
-from minga.models.photodiode.solver.history import LONGEST_SPACE
 from minga.models.photodiode.solver.linear import unsolved_words
+from minga.models.photodiode.solver.thresholds import LONGEST_SPACE
 from minga.models.photodiode.structure.device import Device
 
 __all__ = ["breakdown_words", "explainer", "floating_layers", "place_words"]

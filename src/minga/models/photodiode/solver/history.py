@@ -27,7 +27,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1
-from minga.models.photodiode.dead_space import weights_of
+from minga.models.photodiode.recurrence import weights_of
 from minga.models.photodiode.solver.coefficient_fields import Pieces
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.physics import (
@@ -39,17 +39,14 @@ from minga.models.photodiode.solver.physics import (
 )
 from minga.models.photodiode.solver.terminal import inner_edges
 from minga.models.photodiode.solver.thresholds import DeadSpace
-from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["LONGEST_SPACE", "History", "ionised"]
+__all__ = ["LEAST", "History", "Paths", "Starts", "ionised", "totals"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Readers = Sequence[CellReader]
 
-LONGEST_SPACE: Final = 0.9
-"""Largest dead space over the mean free path of local coefficients that a solution may have."""
 SLIGHT: Final = 1e-3
 """Energy in eV at which a carrier has entered the field."""
 _ROOM: Final = 1e-9
@@ -105,22 +102,35 @@ class History:
 
     def record(self, program: Program, state: Sequence[Slot], edges: EdgeValues) -> None:
         """Record the coefficients for a state and the fluxes of its edges."""
-        own, device = self.coefficients, self.coefficients.device
-        inner = inner_edges(device.grid.shape, 0)
+        own = self.coefficients
+        inner = inner_edges(own.device.grid.shape, 0)
         rates, depths = ([getattr(one, what) for one in self.carriers] for what in ("rate", "depth"))
         models = [item for part in own.ionising[0] for item in fields_of(part)]
         program.apply(
             _rates(own.ionising[0]), state[0], own.edges[0].slope, models, [self.step, *rates], region=inner
         )  # fmt: skip
-        both = (device.ionisation_n[0], device.ionisation_p[0])
-        paths = _Paths(both, device.lengths[0][1:-1], self.space)
-        program.call_global(paths.depths, reads=[self.step, *rates], writes=[*depths, self.longest, self.place])
+        half, paths = own.edges[0].half, self.paths
+        program.call_global(paths.depths, reads=[half, self.step, *rates], writes=[*depths, self.longest, self.place])
         for one in self.carriers:
             program.apply(_PASSED, one.depth, one.left, one.whole, region=inner)
-        known = [item for one in self.carriers for item in one.all]
+        given = [item for part in own.ionising[0] for item in part.a]
         program.call_global(
-            paths.shares, reads=[edges.electrons.value, edges.holes.value, self.step, *known], writes=self._shared
+            paths.shares,
+            reads=[half, edges.electrons.value, edges.holes.value, self.step, *self.known, *given],
+            writes=self._shared,
         )
+
+    @property
+    def known(self) -> list[Field]:
+        """Fields of both carriers that their ionisation follows from."""
+        return [item for one in self.carriers for item in one.all]
+
+    @property
+    def paths(self) -> Paths:
+        """The functions of whole fields."""
+        device = self.coefficients.device
+        electrons, holes = (own[0].a[0][1:-1] != 0.0 for own in (device.ionisation_n, device.ionisation_p))
+        return Paths((electrons, holes), len(self.coefficients.ionising[0][0].a), self.space)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,9 +160,10 @@ def _rates(pieces: tuple[Pieces, Pieces]) -> Kernel:
         step = (potential[0] - potential[-1]) * slope[0]
         strength = mg.max(mg.abs(step), WEAKEST)
         rest = list(models)
-        values = [step, *(ionisation_coefficient(filled(own, rest, (0,)), strength) for own in pieces)]
-        for item, value in zip(out, values, strict=True):
-            item[0] = value
+        out[0][0] = step
+        for item, own in zip(out[1:], pieces, strict=True):
+            known = filled(own, rest, (0,))
+            item[0] = ionisation_coefficient(known, strength) if known.a else strength * 0.0
 
     return Kernel(rates, name="ionisation coefficients")
 
@@ -166,59 +177,71 @@ _PASSED: Final = Kernel(_passed, name="ionisation on edges")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Paths:
-    """The functions of whole fields that a Program calls; `lengths` are those of the edges between nodes."""
+class Paths:
+    """The functions of whole fields that a Program calls.
 
-    both: tuple[EdgeIonisation, EdgeIonisation]
-    lengths: Floats
+    ionising    edges between nodes with coefficients of electrons and of holes
+    pieces      number of pieces of the coefficient of electrons
+    space       threshold energies
+    """
+
+    ionising: tuple[Bools, Bools]
+    pieces: int
     space: DeadSpace
 
-    def depths(self, step: Floats, *rates: Floats) -> tuple[Floats | float, ...]:
+    def depths(self, half: Floats, step: Floats, *rates: Floats) -> tuple[Floats | float, ...]:
         """Return the depths of both carriers, the longest dead space in mean free paths, and its edge."""
         slope = step[1:-1]
         longest = np.zeros(slope.size)
         found: list[Floats] = []
-        for k, (threshold, local) in enumerate(zip(self._thresholds, rates, strict=True)):
+        for k, (threshold, local) in enumerate(zip(self.thresholds, rates, strict=True)):
             depth = np.zeros(local.size)
             if threshold > 0.0:
-                free = np.zeros(slope.size)
-                if self.space.local:
-                    free = local[1:-1] * threshold / np.maximum(np.abs(slope), WEAKEST)
+                rate, free = self.space.beyond(local[1:-1], np.maximum(np.abs(slope), WEAKEST), threshold)
                 longest = np.maximum(longest, free)
-                rate = local[1:-1] / (1.0 - np.minimum(free, LONGEST_SPACE))
-                for part, lengths, strength in self._stretches(k, slope):
+                for part, lengths, strength in self.stretches(k, slope, half):
                     depth[1:-1][part] = _depth(rate[part], lengths, strength, threshold)
             found.append(depth)
         worst = int(np.argmax(longest))
         return *found, float(longest[worst]), worst
 
-    def shares(self, electrons: Floats, holes: Floats, step: Floats, *known: Floats) -> tuple[Floats, ...]:
-        """Return the coefficients `a` of both carriers, times the shares of the pairs with dead space."""
-        slope = step[1:-1]
+    def shares(
+        self, half: Floats, electrons: Floats, holes: Floats, step: Floats, *others: Floats
+    ) -> tuple[Floats, ...]:
+        """Return the coefficients `a` of both carriers, times the shares of the pairs with dead space.
+
+        `others` are the known fields of both carriers, then their coefficients of the local model.
+        """
+        slope, known, given = step[1:-1], others[:8], others[8:]
         found: list[Floats] = []
-        for k, (own, flux, threshold) in enumerate(zip(self.both, (electrons, holes), self._thresholds, strict=True)):
+        for k, (flux, threshold) in enumerate(zip((electrons, holes), self.thresholds, strict=True)):
             local, *passing = (item[1:-1] for item in known[4 * k : 4 * k + 4])
             share = np.ones(slope.size)
             if threshold > 0.0:
-                share[own.a[0][1:-1] != 0.0] = 0.0
+                share[self.ionising[k]] = 0.0
                 size = np.abs(flux[1:-1])
-                for part, lengths, strength in self._stretches(k, slope):
+                for part, lengths, strength in self.stretches(k, slope, half):
                     events = _events([item[part] for item in passing], lengths, strength, size[part], threshold)
                     plain = local[part] * lengths * size[part]
                     share[part] = np.where(plain > 0.0, events / np.where(plain > 0.0, plain, 1.0), 0.0)
-            found += [np.concatenate((one[:1], one[1:-1] * share, one[-1:])) for one in own.a]
+            own = given[self.pieces :] if k else given[: self.pieces]
+            found += [np.concatenate((one[:1], one[1:-1] * share, one[-1:])) for one in own]
         return tuple(found)
 
     @property
-    def _thresholds(self) -> tuple[float, float]:
+    def thresholds(self) -> tuple[float, float]:
+        """Threshold energies of electrons and holes, eV."""
         return self.space.electrons, self.space.holes
 
-    def _stretches(self, k: int, slope: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield the stretches of carrier `k`, with the lengths of their edges and the field on them."""
-        gained = np.maximum(np.abs(slope), LEAST)
-        toward, energy = (-slope if k else slope), gained * self.lengths
-        for part in _stretches(self.both[k].a[0][1:-1] != 0.0, toward, energy, self._thresholds[k]):
-            yield part, self.lengths[part], gained[part]
+    def stretches(self, k: int, slope: Floats, half: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield the stretches of carrier `k`, with the lengths of their edges and the field on them.
+
+        `half` has half the length of each edge, the outer ones included.
+        """
+        gained, edges = np.maximum(np.abs(slope), LEAST), 2.0 * half[1:-1]
+        toward = -slope if k else slope
+        for part in _stretches(self.ionising[k], toward, gained * edges, self.thresholds[k]):
+            yield part, edges[part], gained[part]
 
 
 def _stretches(ionising: Bools, slope: Floats, energy: Floats, threshold: float) -> Iterator[slice]:
@@ -270,21 +293,53 @@ def _events(passing: Sequence[Floats], lengths: Floats, strength: Floats, flux: 
     depth, left, whole = passing
     if not depth.any():
         return np.zeros(lengths.size)
-    nodes, energy = (np.concatenate(([0.0], np.cumsum(part))) for part in (lengths, strength * lengths))
-    middles = np.concatenate((nodes[:1], 0.5 * (nodes[1:] + nodes[:-1]), nodes[-1:]))
-    # Where each carrier that gains the threshold energy up to the end of an edge began: its edge, and share of that.
-    begun = np.interp(energy[1:] - threshold, energy, nodes)
-    edge = np.minimum(np.searchsorted(nodes, begun, side="right") - 1, np.arange(lengths.size))
-    share = (begun - nodes[edge]) / lengths[edge]
-    # Carriers come from where the field begins: those in a neutral layer before it may flow back to a contact.
-    start = np.interp(min(SLIGHT, threshold), energy, nodes)
-    passed = np.interp(np.maximum(begun, start), middles, np.concatenate((flux[:1], flux, flux[-1:])))
+    found: Floats = np.diff(np.array(totals(depth, left, whole, Starts.of(lengths, strength, flux, threshold))[0]))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Starts:
+    """Where the carriers began that gain the threshold energy up to the end of each edge.
+
+    nodes, energy    places of the nodes, cm, and energy gained up to them, eV
+    middles          places at which fluxes are known: the ends and the middles of edges
+    begun            where the carriers began: in an edge of number `edge`, after a `share` of it
+    start            place from which on carriers count
+    passed           flux there
+    """
+
+    nodes: Floats
+    energy: Floats
+    middles: Floats
+    begun: Floats
+    edge: NDArray[np.int64]
+    share: Floats
+    start: float
+    passed: Floats
+
+    @classmethod
+    def of(cls, lengths: Floats, strength: Floats, flux: Floats, threshold: float) -> Starts:
+        """Return the starts on a stretch."""
+        nodes, energy = (np.concatenate(([0.0], np.cumsum(part))) for part in (lengths, strength * lengths))
+        middles = np.concatenate((nodes[:1], 0.5 * (nodes[1:] + nodes[:-1]), nodes[-1:]))
+        begun = np.interp(energy[1:] - threshold, energy, nodes)
+        edge = np.minimum(np.searchsorted(nodes, begun, side="right") - 1, np.arange(lengths.size))
+        share = (begun - nodes[edge]) / lengths[edge]
+        # Carriers come from where the field begins: those in a neutral layer before it may flow back to a contact.
+        start = float(np.interp(min(SLIGHT, threshold), energy, nodes))
+        passed = np.interp(np.maximum(begun, start), middles, np.concatenate((flux[:1], flux, flux[-1:])))
+        return cls(nodes, energy, middles, begun, edge, share, start, passed)
+
+
+def totals(depth: Floats, left: Floats, whole: Floats, starts: Starts) -> tuple[list[float], list[float]]:
+    """Return the ionisations Q up to each node, and J(x*) + Q(x*) at the end of each edge."""
     late, early = weights_of(depth, left, whole)
     # On the edges before `begin` nothing ionises.
     begin = int(np.argmax(depth > 0.0))
-    known = (left, early, late, edge, share, passed)
+    known = (left, early, late, starts.edge, starts.share, starts.passed)
     steps = zip(*(item[begin:].tolist() for item in known), strict=True)
-    total, source = [0.0] * (begin + 1), float(passed[max(begin - 1, 0)])
+    total, source = [0.0] * (begin + 1), float(starts.passed[max(begin - 1, 0)])
+    sources = [source] * begin
     for k, (stays, first, last, j, part, through) in enumerate(steps, begin):
         # dQ/dx = a (S - Q) with a linear S = J(x*) + Q(x*); where x* is on the same edge, Q(x*) depends on its end.
         now, rest = total[k], total[k] * stays + first * source
@@ -295,5 +350,5 @@ def _events(passing: Sequence[Floats], lengths: Floats, strength: Floats, flux: 
             end = (rest + last * (through + now * (1.0 - part))) / (1.0 - last * part)
             source = through + now + part * (end - now)
         total.append(max(end, now))
-    found: Floats = np.diff(np.array(total))
-    return found
+        sources.append(source)
+    return total, sources

@@ -11,7 +11,7 @@ noise-equivalent power is that of a small change of the light about the solution
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.lang import functions as mg
-from minga.lang.cell import CellReader
+from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.noise import noise_of_pairs
 from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.coefficient_fields import Pieces
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.fluctuations import Fluctuations
+from minga.models.photodiode.solver.noise_profile import NoiseProfile
 from minga.models.photodiode.solver.physics import WEAKEST, fields_of, filled, ionisation_coefficient
 from minga.models.photodiode.solver.primaries import Primaries
 from minga.models.photodiode.solver.problem import NoiseMethod, Problem, suffix
 from minga.models.photodiode.solver.small_signal import SmallSignal
+from minga.models.photodiode.solver.transposed import Transposed
 from minga.models.photodiode.structure.constants import BOLTZMANN, CHARGE
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
@@ -58,6 +59,8 @@ class Noise:
         Ionisation coefficients of electrons and holes on the edges, 1/cm, for the profile; else empty.
     fluctuations
         Noise by the adjoint; None: by the profile.
+    gained
+        With dead space, the adjoint of the current, and its change for a pair at each node; else None.
     found
         Registers by the name of the observable.
     """
@@ -69,6 +72,7 @@ class Noise:
     primaries: Primaries = field(init=False)
     rates: tuple[Field, ...] = field(init=False)
     fluctuations: Fluctuations | None = field(init=False)
+    gained: tuple[Transposed, Field] | None = field(init=False)
     found: dict[str, Register] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +83,10 @@ class Noise:
         carriers = ("electrons", "holes") if by_profile else ()
         put(self, "rates", tuple(Field(f"{name} rate of {c}", grid, centre="x") for c in carriers))
         put(self, "fluctuations", None if by_profile else Fluctuations(self.track, self.problem, self.signal))
+        past = self.track.equations.history is not None and self.problem.circuit is not None and self.power > 0.0
+        put(self, "gained", (
+            Transposed(self.track.equations, self.problem.linear, f"{name} noise "), Field(f"{name} gained", grid)
+        ) if past else None)  # fmt: skip
         names = ["F", "M_local", "collected"]
         if self.problem.circuit is not None:
             names += ["S_shot", "S_thermal", *(["NEP"] if self.power > 0.0 else [])]
@@ -88,7 +96,8 @@ class Noise:
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         others = () if self.fluctuations is None else self.fluctuations.fields
-        return *self.signal.fields, *self.primaries.fields, *self.rates, *others
+        gained = () if self.gained is None else (*self.gained[0].fields, self.gained[1])
+        return *self.signal.fields, *self.primaries.fields, *self.rates, *others, *gained
 
     @property
     def observed(self) -> dict[str, Register]:
@@ -130,10 +139,23 @@ class Noise:
         program.let(self.found["S_shot"], shot)
         program.let(self.found["S_thermal"], heat)
         if "NEP" in self.found:
+            responsivity = mg.abs(self._photocurrent(program)) / self.power
+            program.let(self.found["NEP"], mg.sqrt(self.found["S_shot"] + heat) / responsivity)
+
+    def _photocurrent(self, program: Program) -> Node:
+        """Record and return the photocurrent of weak light in units of the whole light, A/cm2."""
+        signal, track = self.signal, self.track
+        if self.gained is None:
             signal.factorise(program, as_node(0.0))
             signal.solve(program, signal.response)
-            responsivity = mg.abs(as_node(signal.response.re)) / self.power
-            program.let(self.found["NEP"], mg.sqrt(self.found["S_shot"] + heat) / responsivity)
+            return as_node(signal.response.re)
+        # The oscillations of `signal` do not know the history of carriers.
+        (adjoint, effects), nodes = self.gained, track.equations.coefficients.nodes
+        adjoint.record(program, track.state.now, track.state.bias, 1.0 if track.curve == "lit" else 0.0)
+        adjoint.effects(program, effects)
+        found = program.apply(_PHOTOCURRENT, nodes.generation, nodes.volume, effects)
+        assert isinstance(found, Register)
+        return CHARGE * as_node(found)
 
     def _profile(self, program: Program, c: Coefficients, intensity: Register) -> Node:
         """Record the noise by the profile; return whether the intensity is that of the whole current."""
@@ -141,7 +163,7 @@ class Noise:
         self._rates(program, c)
         direction = Register(f"{self.track.name} noise direction")
         program.call_global(
-            _noise_of(c.device.lengths[0][1:-1]),
+            NoiseProfile.of(c.device, equations.space).noise,
             reads=[
                 *self.rates, c.nodes.generation, c.nodes.volume, equations.edges[0].electrons.value,
                 equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now, self.primaries.collected,
@@ -181,27 +203,8 @@ def _coefficients(pieces: tuple[Pieces, Pieces]) -> Kernel:
     return Kernel(coefficients, name="ionisation coefficients")
 
 
-def _noise_of(lengths: Floats) -> Callable[..., tuple[float, ...]]:
-    """Return the function of profiles that a Program calls."""
+def _photocurrent(generation: CellReader, volume: CellReader, effects: CellReader) -> Reduced:
+    return mg.sum(generation[0] * volume[0] * effects[0])
 
-    def noise(
-        alpha: Floats, beta: Floats, generation: Floats, volume: Floats, electrons: Floats, holes: Floats, net: Floats,
-        potential: Floats, collected: Floats,
-    ) -> tuple[float, ...]:  # fmt: skip
-        """Return gain, excess noise factor and collection of the light, intensity of the whole noise, and a direction.
 
-        The direction is that in which electrons drift where the field is strongest: 1 towards larger x, -1 smaller x.
-        """
-        field = np.diff(potential) / lengths
-        sign = 1.0 if field[np.argmax(np.abs(field))] >= 0.0 else -1.0
-        way = slice(None, None, int(sign))
-        rates = alpha[1:-1][way], beta[1:-1][way], lengths[way]
-        pairs = generation * volume
-        light = noise_of_pairs(*rates, np.maximum(pairs * collected, 0.0)[way])
-        share = math.fsum(pairs * collected) / math.fsum(pairs)
-        primary = -net[way]
-        primary[0] -= sign * float(electrons[1:-1][way][0])
-        primary[-1] -= sign * float(holes[1:-1][way][-1])
-        return light.gain, light.excess, share, noise_of_pairs(*rates, primary).intensity, sign
-
-    return noise
+_PHOTOCURRENT: Final = Kernel(_photocurrent, name="photocurrent of weak light")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from minga.engine.program import Program
-from minga.lang.expr import where
+from minga.lang.expr import as_node, where
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.parts import record_parts
 from minga.models.photodiode.solver.probes import field_strength, middle_edge, shown
@@ -111,7 +111,11 @@ def record_observables(
             for curve in ("dark", "lit")
         )
         alone = lit_alone.current - dark_alone.current
-        value("gain", where(alone != 0.0, (lit.current - dark.current) / where(alone != 0.0, alone, 1.0), 1.0))
+        gain = where(alone != 0.0, (lit.current - dark.current) / where(alone != 0.0, alone, 1.0), 1.0)
+        # At breakdown curves end at voltages of their own, and those without ionisation go on.
+        biases = [as_node(track.state.bias) for track in (dark, lit, dark_alone, lit_alone)]
+        together = (biases[0] == biases[1]) & (biases[0] == biases[2]) & (biases[0] == biases[3])
+        value("gain", where(together, gain, math.nan))
         columns.append("gain")
     if biasing.capacitance is not None:
         for track in main:

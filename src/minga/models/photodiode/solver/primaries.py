@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from minga.engine.program import Program
 from minga.models.photodiode.solver.biasing import Track
-from minga.models.photodiode.solver.collection import collected
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.solver.transposed import Transposed
@@ -60,6 +59,4 @@ class Primaries:
         track, c = self.track, self.newton.coefficients
         sign, light = photocurrent_sign(c.device) * c.device.direction, 1.0 if track.curve == "lit" else 0.0
         self.adjoint.record(program, track.state.now, track.state.bias, light, sign)
-        program.apply(
-            collected(c.device.grid.ndim), self.adjoint.solution, c.nodes.contact, c.surface[2:], self.collected
-        )
+        self.adjoint.effects(program, self.collected)

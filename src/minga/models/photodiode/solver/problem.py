@@ -87,7 +87,8 @@ class Problem:
         "profile": carriers drift through the profile of the ionisation coefficients, with one axis only; "adjoint": all
         events, weighted with their effect on the current; None: the first with one axis, the second with two.
     dead_space
-        Energies that carriers gain before they ionise, with one axis and in mode "iv"; None: ionisation is local.
+        Energies that carriers gain before they ionise, with one axis and in modes "iv" and "noise"; None: ionisation
+        is local.
     """
 
     bias: tuple[float, ...] = ()

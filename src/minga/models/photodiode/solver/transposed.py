@@ -3,7 +3,7 @@
 About a solution, a change b of the equations' balances changes the unknowns by du with A du = -b, where A is the matrix
 of Newton's method, and the current over q by g du. With A^T lambda = g, the current changes by -lambda b for any b, so
 that one solution serves all. The current is the mean over all planes normal to x, weighted with the inverse square of
-their round-off.
+their round-off. With dead space, whose derivatives A lacks, the solution is repeated until it includes them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 
 from minga.engine.program import Program
 from minga.lang.cell import CellReader
-from minga.lang.expr import Node
+from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, pattern
+from minga.models.photodiode.solver.history_adjoint import MOST_ROUNDS, STEADY, HistoryAdjoint
 from minga.models.photodiode.solver.linear import LinearSolver, chosen, linear_solver
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.physics import EdgeValues
@@ -31,7 +32,7 @@ from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Slot
 
-__all__ = ["Transposed"]
+__all__ = ["Transposed", "collected"]
 
 Readers = Sequence[CellReader]
 
@@ -52,6 +53,8 @@ class Transposed:
         Solver for the transposed matrix.
     solution
         The adjoint: change of the current over q for a change of the balances of potential, electrons and holes.
+    history
+        Derivatives of ionisation with dead space, or None.
     """
 
     newton: Newton
@@ -61,6 +64,7 @@ class Transposed:
     weights: Field = field(init=False)
     lines: LinearSolver = field(init=False)
     solution: tuple[Field, ...] = field(init=False)
+    history: HistoryAdjoint | None = field(init=False)
 
     def __post_init__(self) -> None:
         coefficients, put = self.newton.coefficients, object.__setattr__
@@ -73,6 +77,8 @@ class Transposed:
         put(self, "weights", Field(f"{name}weight of a plane", grid, centre="x"))
         put(self, "lines", linear_solver(linear, grid, turned, held, f"{name}transposed lines"))
         put(self, "solution", tuple(Field(f"{name}adjoint {k}", grid, boundary=fixed(0.0)) for k in range(3)))
+        past = self.newton.history
+        put(self, "history", None if past is None else HistoryAdjoint(past, name))
 
     @property
     def _pattern(self) -> Pattern:
@@ -81,7 +87,8 @@ class Transposed:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
-        return self.noise, self.weights, *self.lines.fields, *self.solution
+        past = () if self.history is None else self.history.fields
+        return self.noise, self.weights, *self.lines.fields, *self.solution, *past
 
     def record(self, program: Program, state: Sequence[Slot], bias: Any, light: Any, sign: float = 1.0) -> None:
         """Record the adjoint at a state; `sign` multiplies the current."""
@@ -92,10 +99,25 @@ class Transposed:
         edges = list(newton.edges[0].all)
         program.apply(noises(ndim), state, edges, self.noise, region=inner_edges(device.grid.shape, 0))
         program.call_global(weights_of, reads=[self.noise], writes=[self.weights])
-        program.apply(gradient(ndim), edges, self.weights, self.solution, scale=sign)
         program.apply(transposed(ndim, self._pattern), *newton.lines.matrix, *self.lines.matrix)
         self.lines.setup(program)
-        self.lines.solve(program, self.solution, self.solution)
+        if self.history is None:
+            program.apply(gradient(ndim), edges, self.weights, self.solution, scale=sign)
+            self.lines.solve(program, self.solution, self.solution)
+            return
+        past = self.history
+        past.begin(program, state)
+        with program.repeat(until=past.change <= STEADY, limit=MOST_ROUNDS):
+            program.apply(gradient(ndim), edges, self.weights, self.solution, scale=sign)
+            past.correct(program, newton.edges[0], self.solution)
+            self.lines.solve(program, self.solution, self.solution)
+            self.effects(program, past.effects)
+            past.update(program, newton.edges[0])
+
+    def effects(self, program: Program, found: Field) -> None:
+        """Record the change of the current over q for a pair at each node, from the solution."""
+        c = self.newton.coefficients
+        program.apply(collected(c.device.grid.ndim), self.solution, c.nodes.contact, c.surface[2:], found)
 
 
 def weights_of(noise: np.ndarray) -> np.ndarray:
@@ -162,3 +184,20 @@ def transposed(ndim: int, coupling: Pattern) -> Kernel:
                             entry[here] = value[at]
 
     return Kernel(transpose, name="transposed matrix")
+
+
+@functools.cache
+def collected(ndim: int) -> Kernel:
+    """Return the kernel of the charges collected per pair; carriers that a contact holds recombine there."""
+    here = (0,) * ndim
+
+    def collect(solution: Readers, contact: CellReader, free: Readers, probability: CellReader) -> None:
+        charges: list[Node] = []
+        for row in (ELECTRONS, HOLES):
+            held = contact[here] != 0
+            if free:  # 1 and 2, as the rows
+                held = held & (free[0][here] != row)
+            charges.append(where(held, 0.0, solution[row][here]))
+        probability[here] = charges[0] - charges[1]
+
+    return Kernel(collect, name="collection of carriers")
