@@ -63,7 +63,7 @@ def arrange(graph: KernelGraph, roots: Sequence[Node]) -> Arrangement:
     """Return the arrangement of the locals that `roots` (the values that cells store and reduce) need."""
     needed = rings(graph.ndim, graph.locals, roots)
     groups = _groups(graph, needed, _Hulls(graph, needed, roots))
-    beside = _beside(graph, groups) if graph.ndim > 2 else []
+    beside = _beside(graph, groups) if graph.ndim > 1 else []
     ahead = [group for group in groups if group not in beside]
     paired = [_shares_planes(graph, group) for group in beside]
     step = 2 if any(paired) and not graph.reductions else 1

@@ -229,7 +229,7 @@ class Engine:
         _put(register, self.storage.of(register), value)
         self._active.forget((register,))
 
-    def write_all(self, registers: tuple[Register, ...], values: Sequence[bool | int | float]) -> None:
+    def write_all(self, registers: tuple[Register, ...], values: Sequence[bool | int | float] | np.ndarray) -> None:
         """Set the values of many registers, such as those of receivers; for the same tuple again and again.
 
         Parameters
@@ -245,8 +245,12 @@ class Engine:
             If a value does not fit the type of its register.
         """
         self._active.forget(registers)  # first: values before one that is refused are stored
-        for register, memory, value in zip(registers, self.storage.of_all(registers), values, strict=True):
-            _put(register, memory, value)
+        memories = self.storage.of_all(registers)
+        if isinstance(memories, np.ndarray):
+            memories[...] = np.asarray(values, np.float64).reshape(memories.shape)
+        else:
+            for register, memory, value in zip(registers, memories, values, strict=True):
+                _put(register, memory, value)
 
     def reset_registers(self) -> None:
         """Reset all registers to their declared initial values."""

@@ -227,7 +227,7 @@ def record_samples(
     taps = Taps.of(placed)
 
     def sample_receivers(engine: Engine) -> None:
-        engine.write_all(registers, taps.sample(engine, field).tolist())
+        engine.write_all(registers, taps.sample(engine, field))
 
     if taps.reach:
         observe.refresh(field, taps.reach)
