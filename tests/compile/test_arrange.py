@@ -80,6 +80,30 @@ def test_locals_of_their_own_row_are_done_beside_it() -> None:
     assert plan.step == 2
 
 
+@pytest.mark.parametrize("first", [-2, -1, 0])
+@pytest.mark.parametrize("shape", [(10, 37), (4, 8), (3, 3)])
+def test_four_rows_of_two_axes_go_together(shape: tuple[int, int], first: int) -> None:
+    """Differences along z share loads from row to row of cells, however many rows ahead the march begins."""
+
+    @kernel
+    def rows(u: Any, v: Any, new: Any) -> None:
+        across = local(u[0, 1] - u[0, -1])
+        down = local(u[-2, 0] * 3.0 + u[-1, 0] + u[0, 0] + u[1, 0] + u[2, 0])
+        mixed = local(sum((across[k, 0] * (2.0 + k) for k in range(first, 2)), v[0, 0]))
+        apart = local(v[0, 0] * v[0, 1])
+        new[0, 0] = new[0, 0] * 0.5 + down[0, 0] + mixed[0, 0] * v[0, 0] + apart[0, 0]
+
+    graph = traced(rows, 2, ["f4"] * 3)
+    plan = arranged(graph)
+    assert plan.step == 4
+    assert numbers(plan.ahead) == [[0]]
+    assert numbers(plan.beside) == [[1], [2], [3]]
+    assert [stage.planes for stage in plan.beside][::2] == [4, 1]
+    case = make_case(graph, shape)
+    assert_equal_bits(case)
+    assert_equal_bits(case, tile=(5, 16))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("offset", thinned([((1, 0, 0),), ((0, -1, 0),)], ((1, 0, 0),)))
 def test_what_is_read_ahead_is_done_ahead(offset: tuple[int, ...]) -> None:

@@ -123,6 +123,27 @@ def test_many_registers_are_written_together() -> None:
             engine.write_all(several, [1.0])
 
 
+def test_registers_of_numbers_are_stored_side_by_side() -> None:
+    """Unless one of them has its place already; the values of one too few are refused, not repeated."""
+    first, several = mg.Register("a", initial=0.5), tuple(mg.Register(f"x{n}", initial=n) for n in range(3))
+    double = mg.Program("double")
+    double.let(several[1], several[1] * 2)
+    with alone(mg.Grid((3, 2))) as engine:
+        engine.write(first, 1.5)
+        assert engine.storage.of_all(several).tolist() == [0.0, 1.0, 2.0]  # type: ignore[union-attr]
+        engine.write_all(several, np.array([2.5, 7.0, -0.0]))
+        engine.run(double)
+        assert [engine.read(each) for each in several] == [2.5, 14.0, 0.0]
+        assert engine.storage.of_all(several).tolist() == [2.5, 14.0, 0.0]  # type: ignore[union-attr]
+        mixed = first, mg.Register("y")
+        engine.write_all(mixed, [3.5, 4.5])
+        assert [engine.read(each) for each in mixed] == [3.5, 4.5]
+        engine.reset_registers()
+        assert [engine.read(each) for each in (*several, *mixed)] == [0.0, 1.0, 2.0, 0.5, 0.0]
+        with pytest.raises(ValueError, match="reshape"):
+            engine.write_all(several, [1.0])
+
+
 def test_two_registers_of_one_name_and_two_types() -> None:
     program = Program("step")
     program.let(mg.Register("r"), 1.0)

@@ -6,7 +6,7 @@ Such kernels are bounded by loads far more than by arithmetic. Therefore
   others; the others are then computed early (second derivatives along an axis together with first ones, which mixed
   derivatives need some planes ahead);
 - a local that is only needed by its own row of cells is computed one row at a time, so that it stays in the L1 cache;
-- if neighbouring planes of such a local share most of their reads, two planes are computed at a time.
+- if neighbouring planes of such a local share most of their reads, two or four planes are computed at a time.
 
 The decisions depend only on reads, which neither narrowing nor lowering a graph changes.
 """
@@ -25,7 +25,9 @@ from minga.lang.shift import shifted as seen_from
 MOST_READS: Final = 24
 """Maximum number of different reads of one loop: each row takes a register for its address, or a reload of it."""
 MOST_PAIRED: Final = 12
-"""Maximum number of different reads of a loop for two planes, whose values are in registers at the same time."""
+"""Maximum number of different reads of a loop for several planes, whose values are in registers at the same time."""
+PLANES: Final = {1: (), 2: (4, 2), 3: (2,)}
+"""Numbers of planes that may be processed at a time, by the number of axes, best first: those of two axes are rows."""
 
 Offsets = tuple[int, ...]
 Read = tuple[str, int, Offsets, Offsets]
@@ -63,15 +65,14 @@ def arrange(graph: KernelGraph, roots: Sequence[Node]) -> Arrangement:
     """Return the arrangement of the locals that `roots` (the values that cells store and reduce) need."""
     needed = rings(graph.ndim, graph.locals, roots)
     groups = _groups(graph, needed, _Hulls(graph, needed, roots))
-    beside = _beside(graph, groups) if graph.ndim > 2 else []
+    beside = _beside(graph, groups) if graph.ndim > 1 else []
     ahead = [group for group in groups if group not in beside]
-    paired = [_shares_planes(graph, group) for group in beside]
-    step = 2 if any(paired) and not graph.reductions else 1
+    step, together = _step(graph, beside)
     return Arrangement(
         tuple(Stage(tuple(replace(ring, depth=ring.depth + step - 1) for ring in group)) for group in ahead),
         tuple(
-            Stage(tuple(replace(ring, depth=step, row=True) for ring in group), step if pair else 1)
-            for group, pair in zip(beside, paired, strict=True)
+            Stage(tuple(replace(ring, depth=step, row=True) for ring in group), step if group in together else 1)
+            for group in beside
         ),
         step,
     )
@@ -101,13 +102,21 @@ def _own_row(ring: Ring) -> bool:
     return ring.depth == 1 and not any((*ring.low[:-1], *ring.high[:-1]))
 
 
-def _shares_planes(graph: KernelGraph, group: Sequence[Ring]) -> bool:
-    """Return True if two planes of these locals together make at most three quarters of their separate reads."""
+def _step(graph: KernelGraph, beside: Sequence[tuple[Ring, ...]]) -> tuple[int, list[tuple[Ring, ...]]]:
+    """Return the number of planes that the march processes at a time, and the groups that compute them together."""
+    for planes in () if graph.reductions else PLANES[min(graph.ndim, 3)]:
+        if found := [group for group in beside if _shares_planes(graph, group, planes)]:
+            return planes, found
+    return 1, []
+
+
+def _shares_planes(graph: KernelGraph, group: Sequence[Ring], planes: int) -> bool:
+    """Return True if some planes of these locals together make at most three quarters of their separate reads."""
     definitions = [graph.locals[ring.number] for ring in group]
     if any(node.op == "index" for node in topological(definitions)):
         return False
-    one, two = (len(_reads(moved(graph, definitions, planes))) for planes in (1, 2))
-    return two <= 1.5 * one and two <= MOST_PAIRED
+    one, several = (len(_reads(moved(graph, definitions, number))) for number in (1, planes))
+    return several <= 0.75 * planes * one and several <= MOST_PAIRED
 
 
 def _reads(roots: Sequence[Node]) -> frozenset[Read]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -192,6 +193,7 @@ def scratch_bytes(graph: KernelGraph, tile_shape: Sequence[int], *, reductions: 
     return rows + sum(ring.bytes(tile_shape) for ring in _rings(graph, reductions))
 
 
+@functools.lru_cache(maxsize=256)
 def _rings(graph: KernelGraph, reductions: bool) -> tuple[Ring, ...]:
     if not graph.locals:
         return ()

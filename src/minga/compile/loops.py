@@ -153,7 +153,7 @@ class Kernel:
         return stop
 
     def _march(self) -> None:
-        """Print a march by one or two planes at a time; each local is ahead of the cells that need it (arrange.py)."""
+        """Print a march by one plane or several; each local is ahead of the cells that need it (arrange.py)."""
         text, begin, end, step = self.text, self.frame.begin, self.frame.end, self.arranged.step
         if self.graph.ndim == 1:
             for stage in self.arranged.ahead:
@@ -161,7 +161,7 @@ class Kernel:
             self._nest(0, {}, begin, end)
             return
         early = max(0, *(ring.lead - ring.low[0] for ring in self.arranged.rings))
-        early += early % step
+        early += -early % step
         with text.loop(text.sub(begin[0], early), end[0], step) as plane:
             behind = text.smaller(text.add(plane, step), end[0])
             for stage in self.arranged.ahead:

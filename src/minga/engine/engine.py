@@ -79,6 +79,8 @@ class _Prepared:
     first_event: int
     draws: Apply | None
     """The first operation that draws random numbers."""
+    filled: int = -1
+    """Number of times that ghost cells of constant values were given up when those that it needs were filled."""
 
     def close(self) -> None:
         """Release its messages; collective."""
@@ -175,6 +177,8 @@ class Engine:
         self._tag = 0
         self._generation = 0
         self._steady: SteadyGhosts = {}
+        self._given_up = 0
+        """Number of times that filled ghost cells of constant values were given up."""
         self._access = Access()
         self._clocks: Grid | None = None
         self._changed: dict[str, None] = {}
@@ -229,7 +233,7 @@ class Engine:
         _put(register, self.storage.of(register), value)
         self._active.forget((register,))
 
-    def write_all(self, registers: tuple[Register, ...], values: Sequence[bool | int | float]) -> None:
+    def write_all(self, registers: tuple[Register, ...], values: Sequence[bool | int | float] | np.ndarray) -> None:
         """Set the values of many registers, such as those of receivers; for the same tuple again and again.
 
         Parameters
@@ -245,8 +249,12 @@ class Engine:
             If a value does not fit the type of its register.
         """
         self._active.forget(registers)  # first: values before one that is refused are stored
-        for register, memory, value in zip(registers, self.storage.of_all(registers), values, strict=True):
-            _put(register, memory, value)
+        memories = self.storage.of_all(registers)
+        if isinstance(memories, np.ndarray):
+            memories[...] = np.asarray(values, np.float64).reshape(memories.shape)
+        else:
+            for register, memory, value in zip(registers, memories, values, strict=True):
+                _put(register, memory, value)
 
     def reset_registers(self) -> None:
         """Reset all registers to their declared initial values."""
@@ -482,8 +490,9 @@ class Engine:
         try:
             if self._on_device is not None:
                 self._on_device.send_back()
-            if not covers_all(self._steady, prepared.binding.steady):
+            if prepared.filled != self._given_up:
                 self._fill_steady(prepared.binding.steady)
+                prepared.filled = self._given_up
             with timed(prepared.binding.tuners):
                 code = self._do(prepared)
             ended = code not in (INTERRUPTED, LEFT, NOT_FINITE)
@@ -491,7 +500,7 @@ class Engine:
             if self.device is not None:
                 self.device.synchronise()
             for item in prepared.binding.spoiled:
-                self._steady.pop(item, None)
+                self._given_up += self._steady.pop(item, None) is not None
             if not ended:
                 self._active.forget()  # in the middle of a step it is unknown which tiles changed
         if code == INTERRUPTED:
@@ -506,8 +515,15 @@ class Engine:
             return Outcome(False, "limit")
         return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
 
+    def _give_up_steady(self) -> None:
+        """Record that no ghost cells of constant values are filled."""
+        self._steady.clear()
+        self._given_up += 1
+
     def _fill_steady(self, required: SteadyGhosts) -> None:
-        """Fill ghost cells of constant values in all slots of their fields."""
+        """Fill ghost cells of constant values in all slots of their fields, unless they are."""
+        if covers_all(self._steady, required):
+            return
         binder = self._binder()
         for item, wanted in required.items():
             for ghosts in wanted:
@@ -668,7 +684,7 @@ class Engine:
         if any(self.storage.fields[item].halo != halo for item, halo in before.items()):
             # Arrays moved: all bindings hold old addresses, and new halo cells are not valid.
             self.close_bindings()
-            self._steady.clear()
+            self._give_up_steady()
             return self._prepare_again(program, operations, looped)
         if not self.comm.leads_node:
             if self.device is None:
@@ -803,7 +819,7 @@ class Engine:
         for peer, sent in traffic.items():
             self._sent[peer] = self._sent.get(peer, Traffic()) + sent
         self._valid = {}
-        self._steady.clear()
+        self._give_up_steady()
         self._active.restart()
         self._new_columns()
         self.booked[0, cmd.Category.BALANCE] += time.perf_counter_ns() - began

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.space.field import Register
 
 __all__ = ["observe", "updates_of"]
 
@@ -16,9 +19,15 @@ def observe(model: Model, engine: Engine) -> dict[str, Any]:
         return {}
     engine.run(model.observe)
     return {
-        name: [m[0].item() for m in engine.storage.of_all(item)] if isinstance(item, tuple) else engine.read(item)
+        name: _values(engine, item) if isinstance(item, tuple) else engine.read(item)
         for name, item in model.observables.items()
     }
+
+
+def _values(engine: Engine, registers: tuple[Register, ...]) -> list[Any]:
+    """Return the values of registers."""
+    memories = engine.storage.of_all(registers)
+    return memories.tolist() if isinstance(memories, np.ndarray) else [memory[0].item() for memory in memories]
 
 
 def updates_of(model: Model, engine: Engine, done: int) -> int:

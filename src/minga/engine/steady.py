@@ -37,7 +37,7 @@ def require_ghosts(required: SteadyGhosts, item: Field, ghosts: Ghosts) -> None:
 def covers_all(filled: SteadyGhosts, required: SteadyGhosts) -> bool:
     """Return True if all required ghost cells have been filled."""
     return all(
-        any(other.covers(ghosts) for other in filled.get(item, ()))
+        any(other is ghosts or other.covers(ghosts) for other in filled.get(item, ()))
         for item, wanted in required.items()
         for ghosts in wanted
     )

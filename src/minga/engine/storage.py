@@ -101,7 +101,7 @@ class Storage:
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     initials: dict[str, bool | int | float] = field(default_factory=dict)
-    groups: dict[int, tuple[tuple[Register, ...], list[np.ndarray]]] = field(default_factory=dict)
+    groups: dict[int, tuple[tuple[Register, ...], list[np.ndarray] | np.ndarray]] = field(default_factory=dict)
     """Tuples of registers, by their identity, with their values."""
     room: Room = zeroed
     carry: Carry = carry
@@ -190,15 +190,29 @@ class Storage:
             )
         return self.register(register.key, register.dtype, register.initial)
 
-    def of_all(self, registers: tuple[Register, ...]) -> list[np.ndarray]:
+    def of_all(self, registers: tuple[Register, ...]) -> list[np.ndarray] | np.ndarray:
         """Return the values of registers as by `of`, at once if the same tuple was given before.
 
-        A tuple is kept as long as the storage: for the many registers of a model's observables, not for passing ones.
+        They are one array if all are f8 and none was known before, so that they are stored side by side. A tuple is
+        kept as long as the storage: for the many registers of a model's observables, not for passing ones.
         """
         known = self.groups.get(id(registers))
         if known is None:
-            known = self.groups[id(registers)] = registers, [self.of(register) for register in registers]
+            known = self.groups[id(registers)] = registers, self._group(registers)
         return known[1]
+
+    def _group(self, registers: tuple[Register, ...]) -> list[np.ndarray] | np.ndarray:
+        keys = {register.key for register in registers}
+        fresh = len(keys) == len(registers) > 0 and keys.isdisjoint(self.registers)
+        if not fresh or any(register.dtype != "f8" for register in registers):
+            return [self.of(register) for register in registers]
+        together = self.room(8 * len(registers)).view(np.int64)
+        values = together.view(np.float64)
+        for number, register in enumerate(registers):
+            self.registers[register.key], self.dtypes[register.key] = together[number : number + 1], register.dtype
+            values[number] = register.initial
+            self.of(register)
+        return values
 
     def reset_registers(self) -> None:
         """Reset all registers known here to their declared initial values."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Final, Literal
 
 from minga.compile.explain import Kernel
@@ -204,6 +204,10 @@ def forward_kernel(equations: Equations, *, damped: bool = False) -> Kernel:
 
     If it is damped, the last list has the profiles of a sponge (`minga.models.waves.sponge`).
     """
+    return _remembered(_forward_kernel, str(equations), equations, damped)
+
+
+def _forward_kernel(equations: Equations, damped: bool) -> Kernel:
     here = equations.differences.here
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any], profiles: Sequence[Any]) -> None:
@@ -229,6 +233,10 @@ def forward_kernel(equations: Equations, *, damped: bool = False) -> Kernel:
 
 def increment_kernel(equations: Equations) -> Kernel:
     """Return the application of the right side: waves, increments that it writes, and stored medium parameters."""
+    return _remembered(_increment_kernel, str(equations), equations, False)
+
+
+def _increment_kernel(equations: Equations, damped: bool) -> Kernel:
     here = equations.differences.here
 
     def increase(waves: Sequence[Any], increments: Sequence[Any], medium: Sequence[Any]) -> None:
@@ -249,6 +257,10 @@ def correction_kernel(equations: Equations, *, damped: bool = False) -> Kernel:
 
     If it is damped, the last list has the profiles of a sponge.
     """
+    return _remembered(_correction_kernel, str(equations), equations, damped)
+
+
+def _correction_kernel(equations: Equations, damped: bool) -> Kernel:
     here = equations.differences.here
 
     def correct(
@@ -278,6 +290,15 @@ def correction_kernel(equations: Equations, *, damped: bool = False) -> Kernel:
         (fletcher_correction_damped_constant, fletcher_correction_damped),
     )
     return Kernel(kernels[damped][bool(equations.stored)])
+
+
+@lru_cache(maxsize=64)
+def _remembered(make: Callable[[Equations, bool], Kernel], text: str, equations: Equations, damped: bool) -> Kernel:
+    """Return a kernel, the same one for equal equations: a survey's shots need not trace and arrange theirs again.
+
+    The text of the equations tells -0.0 from 0.0.
+    """
+    return make(equations, damped)
 
 
 def _factor(profiles: Sequence[Any]) -> Any:

@@ -15,7 +15,7 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.space.box import Box
 
-__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "check_quantity", "sampled_boxes", "slabs"]
+__all__ = ["Medium", "Quantity", "Sampler", "axis_component", "check_quantity", "sampled_boxes", "slabs"]
 
 Quantity = float | NDArray[Any] | Callable[[Box], NDArray[Any]]
 """A number, an array of the shape of the model, or a function that returns the values of a Box of the model."""
@@ -225,10 +225,9 @@ def sampled_boxes(shape: tuple[int, ...], sample: bool, least: int = 1) -> list[
     return [Box(low, tuple(min(a + _BLOCK, n) for a, n in zip(low, shape, strict=True))) for low in lows]
 
 
-def axis_vector(theta: Any, phi: Any) -> tuple[Any, Any, Any]:
-    """Return the unit vector of the symmetry axis along z, y, x."""
-    across = sine(theta)
-    return cosine(theta), across * sine(phi), across * cosine(phi)
+def axis_component(axis: str, theta: Any, phi: Any) -> Any:
+    """Return the component of the unit vector of the symmetry axis along z, y or x."""
+    return cosine(theta) if axis == "z" else sine(theta) * (sine(phi) if axis == "y" else cosine(phi))
 
 
 def sine(angle: Any) -> Any:

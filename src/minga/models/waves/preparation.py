@@ -27,7 +27,7 @@ from minga.models.waves.boundary import (
 from minga.models.waves.density import Staggered, density_walls
 from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.kernels import Equations, Form, Kind
-from minga.models.waves.medium import Medium, Sampler, axis_vector
+from minga.models.waves.medium import Medium, Sampler, axis_component
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of, limit_ratio
 from minga.models.waves.stencils import Differences, first_weights
 from minga.models.waves.waves import Waves
@@ -292,7 +292,7 @@ def _constants(medium: Medium, relaxation: Relaxation | None, *, varying: bool) 
         if (number := sampler.number(name)) is not None:
             found[name] = number
     if theta is not None:
-        found["nz"] = float(axis_vector(theta, 0.0)[0])
+        found["nz"] = float(axis_component("z", theta, 0.0))
         if phi is not None or theta == 0.0:
-            found["ny"], found["nx"] = map(float, axis_vector(theta, phi or 0.0)[1:])
+            found |= {f"n{axis}": float(axis_component(axis, theta, phi or 0.0)) for axis in "yx"}
     return tuple(found.items())

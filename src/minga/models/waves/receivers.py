@@ -231,7 +231,7 @@ def record_taps(observe: Program, field: Field, taps: Taps, name: str) -> tuple[
     registers = tuple(Register(f"{name}.{number}") for number in range(taps.weights.shape[1]))
 
     def sample_receivers(engine: Engine) -> None:
-        engine.write_all(registers, taps.sample(engine, field).tolist())
+        engine.write_all(registers, taps.sample(engine, field))
 
     if taps.reach:
         observe.refresh(field, taps.reach)

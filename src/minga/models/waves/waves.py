@@ -17,7 +17,7 @@ from minga.models.waves.boundary import Boundary, Cpml, Pairs, Random, kinds, sc
 from minga.models.waves.domain import Domain
 from minga.models.waves.injection import record_advance
 from minga.models.waves.kernels import Equations
-from minga.models.waves.medium import Sampler, axis_vector
+from minga.models.waves.medium import Sampler, axis_component
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Recorded, Sensors
 from minga.models.waves.source import PlaneSource, PointSource, Source
@@ -183,8 +183,8 @@ class Waves:
             return self.relaxation.strength(box)
         if name in ("epsilon", "delta", "rho"):
             return self.sampler.values(name, box)
-        axis = axis_vector(self.sampler.values("theta", box), self.sampler.values("phi", box))
-        return np.asarray(axis["zyx".index(name[1])], np.float64)
+        angles = self.sampler.values("theta", box), self.sampler.values("phi", box)
+        return np.asarray(axis_component(name[1], *angles), np.float64)
 
     def start(self) -> dict[str, Callable[[Box], NDArray[np.float64]]]:
         """Return the initial values of the medium's fields, by name.

@@ -119,7 +119,7 @@ def record_sensors(observe: Program, sensors: Sensors) -> tuple[Register, ...]:
     registers = tuple(Register(f"receivers.{each.name}.{k}") for each in sensors.quantities for k in range(count))
 
     def sample_receivers(engine: Engine) -> None:
-        engine.write_all(registers, sensors.sample(engine).tolist())
+        engine.write_all(registers, sensors.sample(engine))
 
     for field, taps in sensors.taps.items():
         if taps.reach:
