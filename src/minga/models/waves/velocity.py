@@ -27,7 +27,7 @@ import numpy as np
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.interpolation import HALF_WIDTH, Placed, place
-from minga.models.waves.medium import Floats, axis_vector
+from minga.models.waves.medium import Floats, axis_component
 from minga.models.waves.receivers import Receivers, Taps, record_taps
 from minga.models.waves.sensors import Sensors, Summed
 from minga.space.field import Register
@@ -181,8 +181,7 @@ def _weights(waves: Waves, axis: int, at: Mapping[str, float]) -> list[list[floa
             remedy='record "p", or choose a larger sigma',
         )
     ratio = math.sqrt(squares[0] / squares[1])
-    vector = axis_vector(at.get("theta", 0.0), at.get("phi", 0.0))
-    n = [float(vector["zyx".index(name)]) for name in axes]
+    n = [float(axis_component(name, at.get("theta", 0.0), at.get("phi", 0.0))) for name in axes]
     along = [n[axis] * each for each in n]
     return [
         [(1.0 if k == axis else 0.0) - each for k, each in enumerate(along)],
