@@ -45,7 +45,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """What becomes of a carrier that begins at each of N nodes.
+    """Fate of a carrier that begins at each of N nodes.
 
     kernel    (N, N) weights that integrate a function given at the nodes over the place of the first ionisation
     onward    (N, N) probability of passing without ionising to a node, from where it begins anew

@@ -299,7 +299,7 @@ def _events(passing: Sequence[Floats], lengths: Floats, strength: Floats, flux: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Starts:
-    """Where the carriers began that gain the threshold energy up to the end of each edge.
+    """Starts of the carriers that gain the threshold energy up to the end of each edge.
 
     nodes, energy    places of the nodes, cm, and energy gained up to them, eV
     middles          places at which fluxes are known: the ends and the middles of edges
