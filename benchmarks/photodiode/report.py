@@ -143,6 +143,8 @@ def _transients(found: Mapping[str, Any]) -> Iterator[str]:
             f"| {row['steps']} | {name} | {row['error']:.1e} | {digits} | {1e3 * row['seconds']:.2g} "
             f"| {row['iterations']:.1f} |"
         )
+    yield ""
+    yield f"minga binds its Program in {found['preparation']:.2g} s at the beginning, which no step includes."
     if "digits_of_both" in found:
         yield ""
         yield f"With a ramp of the voltage besides, {found['digits_of_both']:.1f} digits agree in extended precision."
