@@ -1,6 +1,6 @@
 """A photodiode over time in DEVSIM, as one would write it there; run by its own Python.
 
-python devsim_transient.py JOB.json   prints a line of JSON: conduction currents and seconds of each step
+python devsim_transient.py JOB.json   prints a line of JSON: conduction currents after each step, and seconds
 
 The device and its equations are those of `devsim_curve.py` beside this file, with the charge of the carriers as what
 changes in time. Steps have one length, which DEVSIM leaves to its users. A step is one solution or, by TR-BDF2, two,
@@ -46,7 +46,7 @@ def main():
     if given_up is not None:
         raise SystemExit(f"given up at {given_up} V")
     solved(job, "transient_dc")
-    currents, iterations, seconds = [terminal(diode)], 0, []
+    currents, iterations, seconds = [terminal(diode)], 0, 0.0
     stages = STAGES.get(job["method"], ((job["method"], {}),))
     for step in job["sources"]:
         began = time.process_time()
@@ -54,7 +54,7 @@ def main():
             devsim.set_parameter(**HERE, name="Light", value=light)
             diode.bias(volts)
             iterations += solved(job, kind, tdelta=job["length"], charge_error=1e30, **more)
-        seconds.append(time.process_time() - began)
+        seconds += time.process_time() - began
         currents.append(terminal(diode))
     print()
     print(json.dumps({"J": currents, "seconds": seconds, "iterations": iterations}))

@@ -72,7 +72,7 @@ def transient(
     python: Path,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the output of `devsim_transient.py`: currents in the dark and after each step, which are given as
-    light and voltage of each of its solutions; seconds of each step."""
+    light and voltage of each of its solutions; seconds."""
     return _printed(TRANSIENT, device, asked, python, {"method": method, "length": step, "sources": sources})
 
 

@@ -46,7 +46,7 @@ def test_a_step_of_light_in_equal_steps(tmp_path: Path, monkeypatch: pytest.Monk
     """The substitute for DEVSIM returns one current."""
     peer, transients = module("peer"), module("transients")
     script = tmp_path / "peer.py"
-    found = {"J": [-1.0] * 51, "seconds": [1.0] + [0.1] * 49, "iterations": 100}
+    found = {"J": [-1.0] * 51, "seconds": 5.0, "iterations": 100}
     script.write_text(f"print({json.dumps(json.dumps(found))})")
     monkeypatch.setattr(peer, "TRANSIENT", script)
     measured = transients.measure_transients(True, Path(sys.executable))
@@ -55,11 +55,10 @@ def test_a_step_of_light_in_equal_steps(tmp_path: Path, monkeypatch: pytest.Monk
     methods = ("bdf1", "tr", "tr_bdf2")
     assert [row["name"] for row in others] == [f"{m}, {p}" for p in ("double", "extended") for m in methods]
     assert [row["digits"] < 1.0 for row in others if "digits" in row] == [True, True]
-    assert {(row["first"], round(row["seconds"], 9)) for row in others} == {(1.0, 0.1)}
     assert measured["digits_of_both"] < 1.0
     shown = module("report").markdown(frame() | {"transients": measured, "devsim": "0"})
     assert "| 50 | DEVSIM, tr, double precision | " in shown
-    assert "| 1e+02 | 1e+03 | 2.0 |" in shown
+    assert "| 1e+02 | 2.0 |" in shown
 
 
 def test_equal_digits() -> None:

@@ -8,7 +8,6 @@ be more than the current. The increments have no such error, and charge is conse
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,8 +37,10 @@ __all__ = [
 
 Readers = Sequence[CellReader]
 POTENTIAL, ELECTRONS, HOLES = range(3)
-FALL: Final = math.exp(-5.0) - 1.0
+FALL: Final = -0.99
 """Smallest relative change of a density by a correction."""
+SLIGHT: Final = 1e-4
+"""Relative change of a density up to which corrections are those of levels: its square hardly counts."""
 
 
 @functools.cache
@@ -156,17 +157,18 @@ def _displaced(couplings: Readers, potential: CellReader) -> Node:
 
 
 def _predicted(
-    contact: CellReader, free: Readers, now: Readers, last: Readers, change: Readers, then: Readers, *, from_last: Node,
-    from_change: Node, rise: Node,
+    contact: CellReader, free: Readers, now: Readers, last: Readers, inside: Readers, change: Readers, then: Readers, *,
+    from_last: Node, from_inside: Node, from_change: Node, rise: Node,
 ) -> None:  # fmt: skip
-    """Store the first guess of a stage: multiples of the last step's increments or of the first stage's."""
+    """Store the first guess of a stage: a sum of the last step's increments and of the first stage's."""
     here = _here(contact)
     anode = contact[here] == ANODE
     moved = where(anode, rise, 0.0)
     fixed = (moved, moved, where(anode, 0.0, -rise))
     for k in range(3):
         # The increments of an attempt that failed may be anything.
-        guessed = where(from_change > 0.0, from_change * change[k][here], from_last * last[k][here])
+        own = where(from_change > 0.0, from_change * change[k][here], 0.0)
+        guessed = own + (from_last * last[k][here] + from_inside * inside[k][here])
         value = where(held_row(contact[here], free, k, here), fixed[k], guessed)
         change[k][here] = value
         then[k][here] = now[k][here] + value
@@ -212,14 +214,15 @@ def _corrected(
 def _taken(found: Sequence[Node], step: Node) -> list[Node]:
     """Return the corrections that are applied: densities change as the linearised equations say, n to n (1 + r).
 
-    Rates are almost linear in densities, and exponential in levels. A density falls by e^5 at most.
+    Rates are almost linear in densities, and exponential in levels. A density falls to a hundredth at most. Slight
+    changes remain those of levels: where these carry a current, they are known far better than densities.
     """
     potential, electron, hole = found
     moved = clipped(potential)
     shift = moved - potential
     rises = [potential - electron, (hole + step) - potential]
     # What the logarithm of a density rises less than its linear change; small differences, which keep all digits.
-    less = [rise - log1p(mg.max(rise, FALL)) for rise in rises]
+    less = [where(mg.abs(rise) > SLIGHT, rise - log1p(mg.max(rise, FALL)), 0.0) for rise in rises]
     return [moved, electron + (shift + less[0]), hole + ((shift - less[1]) - (clipped(step) - step))]
 
 

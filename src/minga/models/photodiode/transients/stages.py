@@ -37,6 +37,8 @@ LIMIT: Final = 30
 """Number of corrections after which a stage is given up."""
 END: Final = 2
 """Number of stages."""
+CLOSE: Final = 0.01
+"""Part of the tolerance below which the last correction of a stage is, so that its charge is conserved to rounding."""
 FLOOR: Final = 1.0
 """Density whose relative error no longer matters, 1/cm3."""
 
@@ -49,6 +51,8 @@ class Stages:
     ----------
     change, last
         Increments of potential, electron and hole level in the attempt, and those of the last accepted step, kT/q.
+    inside
+        The same at the inner points of both.
     before
         Densities of electrons and holes at the beginning of the step, 1/cm3.
     stored
@@ -63,6 +67,8 @@ class Stages:
         The circuit, or None if the source determines the voltage.
     rise, rise_before
         Increment of the voltage in the attempt and in the last accepted step, kT/q.
+    rise_inside
+        The same at the inner points of both.
     bias
         Voltage of the attempt, kT/q.
     conduction, conduction_before
@@ -91,6 +97,7 @@ class Stages:
     start: Register
     change: tuple[Field, ...] = field(init=False)
     last: tuple[Field, ...] = field(init=False)
+    inside: tuple[Field, ...] = field(init=False)
     before: tuple[Field, ...] = field(init=False)
     stored: tuple[Field, ...] = field(init=False)
     early: tuple[Field, ...] = field(init=False)
@@ -101,6 +108,9 @@ class Stages:
     loop: Loop | None = field(init=False)
     rise: Register = field(default_factory=lambda: Register("rise"))
     rise_before: Register = field(default_factory=lambda: Register("rise before"))
+    rise_inside: tuple[Register, Register] = field(
+        default_factory=lambda: (Register("rise inside"), Register("rise inside before"))
+    )
     bias: Register = field(default_factory=lambda: Register("voltage of the attempt"))
     conduction: Register = field(default_factory=lambda: Register("conduction current"))
     conduction_before: Register = field(default_factory=lambda: Register("conduction current before"))
@@ -126,6 +136,7 @@ class Stages:
         for name, count in (
             ("change", 3),
             ("last", 3),
+            ("inside", 6),
             ("before", 2),
             ("stored", 2),
             ("early", 2),
@@ -152,7 +163,7 @@ class Stages:
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         return (
-            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late,
+            *self.change, *self.last, *self.inside, *self.before, *self.stored, *self.early, *self.inner, *self.late,
             *self.border, *self.currents.fields,
         )  # fmt: skip
 
@@ -188,7 +199,8 @@ class Stages:
         with program.repeat(until=(stage == END) | (self.solved == 0), expected=END), program.unchecked():
             self._stage(program)
             with program.when((stage == 0) & (self.solved > 0)):
-                program.apply(kept, self.late, self.inner)
+                program.apply(kept, (*self.late, *self.change), (*self.inner, *self.inside[:3]))
+                program.let(self.rise_inside[0], self.rise)
                 self.currents.keep(program, 1)
                 program.let(self.bright_inside, self.bright)
                 program.let(self.drop_inside, self.drop)
@@ -213,18 +225,26 @@ class Stages:
         self._solve(program, early, inner, lit)
 
     def _guess(self, program: Program) -> None:
-        """Record the first guess of a stage: increments in proportion to the time."""
-        first, state, ratio, c = self.stage == 0, self.state, Register("ratio of steps"), self.newton.coefficients
-        known = first & (self.h_before > 0.0)
-        program.let(ratio, where(known, INNER * self.h / where(self.h_before > 0.0, self.h_before, 1.0), 0.0))
+        """Record the first guess of a stage: parabolas in time through the increments of this step and the last."""
+        first, state, c = self.stage == 0, self.state, self.newton.coefficients
+        ratio, ahead, bent = (Register(name) for name in ("ratio of steps", "time ahead", "weight of the first stage"))
+        known = self.h_before > 0.0
+        program.let(ratio, where(known, self.h / where(known, self.h_before, 1.0), 0.0))
+        program.let(ahead, INNER * ratio)
+        program.let(bent, ahead * (1.0 + ahead) / (1.0 - INNER))
+        own, last, inside = (Register(f"weight of {name}") for name in ("the attempt", "the last step", "its inside"))
+        program.let(own, where(first, 0.0, (1.0 + ratio) / (INNER * (1.0 + ahead))))
+        program.let(last, where(first, ahead + bent, ratio * (1.0 - INNER * own)))
+        program.let(inside, where(first, -bent / INNER, 0.0))
         if self.loop is None:
             program.let(self.rise, self.source / self.thermal - state.bias)
         else:
-            program.let(self.rise, where(first, ratio * self.rise_before, self.rise / INNER))
+            guessed = where(first, 0.0, own * self.rise)
+            program.let(self.rise, guessed + (last * self.rise_before + inside * self.rise_inside[1]))
         program.let(self.bias, state.bias + self.rise)
         program.apply(
-            predicted, c.nodes.contact, c.free, state.now, self.last, self.change, state.next, from_last=ratio,
-            from_change=where(first, 0.0, 1.0 / INNER), rise=self.rise,
+            predicted, c.nodes.contact, c.free, state.now, self.last, self.inside[3:], self.change, state.next,
+            from_last=last, from_inside=inside, from_change=own, rise=self.rise,
         )  # fmt: skip
 
     def _solve(self, program: Program, early: Register, inner: Register, lit: Register) -> None:
@@ -233,7 +253,7 @@ class Stages:
         program.let(over, 0)
         program.let(count, 0)
         program.let(newton.change, NEVER)
-        found = (newton.change <= newton.tolerance) & (newton.residual <= newton.tolerance)
+        found = (newton.change <= CLOSE * newton.tolerance) & (newton.residual <= newton.tolerance)
         lost = (count >= LIMIT) | ~(newton.change <= NEVER) | ~(newton.residual < WILD)
         with program.repeat(until=over > 0, expected=3):
             self._evaluate(program, early, inner, lit)
@@ -334,13 +354,14 @@ class Stages:
         passed = self.currents.passed(program, self.change[0], OUTER * self.h, self.own)
         program.apply(
             kept,
-            (*state.next, newton.n, newton.p, *self.late, *self.change),
-            (*state.now, *self.before, *self.early, *self.last),
+            (*state.next, newton.n, newton.p, *self.late, *self.change, *self.inside[:3]),
+            (*state.now, *self.before, *self.early, *self.last, *self.inside[3:]),
         )
         self.currents.keep(program, 0)
         if self.loop is not None:
             program.let(self.loop.before, self.loop.at(self.bias * self.thermal))
         program.let(self.rise_before, self.rise)
+        program.let(self.rise_inside[1], self.rise_inside[0])
         program.let(self.conduction_before, self.conduction)
         program.let(self.h_before, self.h)
         program.let(state.bias, self.bias)
