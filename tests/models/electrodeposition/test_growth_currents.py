@@ -62,9 +62,6 @@ def test_both_electrodes_have_one_current_until_the_deposit_touches_the_anode(ca
     assert (fields["kind"][-1] == CATHODE).any()
     assert seen["deposit_cells"][-1] > seen["deposit_cells"][-2]
     np.testing.assert_allclose(seen["current_cathode"], seen["current"], rtol=1e-5)
-    if order == 1:  # The last record has the time of the one before it; cells have turned solid since.
-        assert seen["time"][-1] == seen["time"][-2]
-        assert seen["current_middle"][-1] == seen["current_middle"][-2] > 0.0
 
 
 @pytest.mark.slow
