@@ -1,4 +1,4 @@
-"""What metal there is on the cathode's plane: at the beginning, and at any time."""
+"""The metal on the cathode's plane, at the beginning and at any time."""
 
 from __future__ import annotations
 
