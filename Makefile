@@ -12,7 +12,7 @@
 # make bench-seismics   shots and gradients of waves beside Devito
 # make bench-pde    equations from text beside py-pde and Devito
 # make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy
-# make bench-growth the growth of a deposit to the anode, beside the sources in OLDER if given
+# make bench-growth the growth of a deposit to the anode, beside the sources in OLDER if given; stores the numbers
 # make bench-photodiode   photodiodes: minga beside DEVSIM
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
 # make bench-lab   runs on clusters in a box, about ten minutes
@@ -145,7 +145,7 @@ bench-cell: .venv/.ready-dev .venv-peers/.cell
 	$(BIN)/python -m benchmarks.cell
 
 bench-growth: .venv/.ready-dev
-	$(BIN)/python -m benchmarks.cell.growth $(if $(OLDER),--older $(OLDER))
+	$(BIN)/python -m benchmarks.cell.growth --store $(if $(OLDER),--older $(OLDER))
 
 .venv-peers/.cell: .venv-peers/.ready benchmarks/cell/requirements.txt
 	-.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/cell/requirements.txt

@@ -5,6 +5,8 @@ python -m benchmarks.cell.growth --older DIRECTORY  beside the sources in DIRECT
 python -m benchmarks.cell.growth --side 24          24 x 24 x 24 cells; 48 by default, which takes some ten minutes
 python -m benchmarks.cell.growth --axes 2 --side 400   a square
 python -m benchmarks.cell.growth --end "1 s"        to a time, in place of the anode
+python -m benchmarks.cell.growth --store            keeps what is found in benchmarks/results/growth, in the file of
+                                                    this family of processors, beside runs of other sizes
 
 A pass is bound by memory: it reads and writes each array of its kernels at least once. `bytes` counts these for two
 ions, from the kernels' arguments; at the rate of a plain copy on this machine that is `bound`.
@@ -25,6 +27,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.command import RESULTS
+from benchmarks.families import family
+from benchmarks.machine import measured
+from benchmarks.timing import Effort
+
 
 def numbers_of(axes: int) -> tuple[int, int, float]:
     """Return the numbers of 8 bytes a cell in a pass without iterations, and in one for an ion and for the potential.
@@ -40,15 +47,33 @@ def numbers_of(axes: int) -> tuple[int, int, float]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run each version, and print one line of JSON for each."""
+    """Measure what was asked for."""
     parser = argparse.ArgumentParser(description="Measure the growth of a deposit.")
     parser.add_argument("--older", type=Path, help="sources of an older version")
     parser.add_argument("--side", type=int, default=48, help="cells along each axis")
     parser.add_argument("--axes", type=int, default=3, choices=(2, 3), help="a square, or a cube")
     parser.add_argument("--end", default="20 s", help="end of the run, if the anode is not reached before")
+    parser.add_argument("--store", action="store_true", help="keep what is found, with the machine and its load")
     asked = parser.parse_args(arguments)
+    if asked.store:
+        store(RESULTS / "growth" / f"{family()}.json", asked, measured(lambda: compare(asked), False, Effort()))
+    else:
+        compare(asked)
+    return 0
+
+
+def store(path: Path, asked: argparse.Namespace, found: dict[str, Any]) -> None:
+    """Keep what was found under the number of cells and the end of the run, beside what was found for others."""
+    name = f"{' x '.join([str(asked.side)] * asked.axes)}, {asked.end}"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(before | {name: found}, indent=1) + "\n")
+
+
+def compare(asked: argparse.Namespace) -> dict[str, Any]:
+    """Run each version, print one line of JSON for each, and return what was found by the name of the version."""
     rate = copy_rate()
-    found = {}
+    found: dict[str, Any] = {}
     for name, root in (("now", Path(__file__).parents[2]), ("older", asked.older)):
         if root is not None:
             found[name] = measure(root, [asked.side] * asked.axes, asked.end, rate)
@@ -57,8 +82,9 @@ def main(arguments: list[str]) -> int:
     if "older" in found:
         # Runs that end at the anode may end at different times.
         ratio = (found["older"]["seconds"] / found["older"]["time"]) / (found["now"]["seconds"] / found["now"]["time"])
-        sys.stdout.write(json.dumps({"times faster": round(ratio, 2)}) + "\n")
-    return 0
+        found["times faster"] = round(ratio, 2)
+        sys.stdout.write(json.dumps({"times faster": found["times faster"]}) + "\n")
+    return found
 
 
 def measure(root: Path, shape: list[int], end: str, rate: float) -> dict[str, Any]:
@@ -84,7 +110,8 @@ def measure(root: Path, shape: list[int], end: str, rate: float) -> dict[str, An
     numbers = seen["passes"] * a_pass + seen["potential_iterations"] * cycle + seen["species_iterations"] * iteration
     moved = 8.0 * math.prod(shape) * numbers
     return {
-        "cells": math.prod(shape), "seconds": round(result["seconds"], 2), "wall": round(wall, 2), "time": seen["time"],
+        "cells": math.prod(shape), "ended": result["ended"]["reason"], "seconds": round(result["seconds"], 2),
+        "wall": round(wall, 2), "time": seen["time"],
         "deposited": seen["deposit_cells"], "attempts": attempts, "passes": seen["passes"] / attempts,
         "potential": seen["potential_iterations"] / attempts, "species": seen["species_iterations"] / attempts,
         "bytes": moved, "bound": round(moved / rate, 2), "times bound": round(result["seconds"] * rate / moved, 2),

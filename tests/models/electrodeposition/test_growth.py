@@ -18,8 +18,8 @@ from minga.engine.observables import observe
 from minga.engine.program import Program
 from minga.engine.state import state_of
 from minga.errors import CaseError
+from minga.models.electrodeposition.deposits import first_deposit
 from minga.models.electrodeposition.groups import Salt, charge_balance
-from minga.models.electrodeposition.growth import first_deposit
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import (

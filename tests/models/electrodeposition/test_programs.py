@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.electrodeposition.case import problem_of
+from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Closing, Repeat, Segment, duration_of, flattened
 from minga.running.loop import Result, drive
@@ -265,6 +267,16 @@ def test_the_reason_is_given_why_no_voltage_drives_the_current(said: dict[str, A
     result = run((32,), program=[{"hold": "200 A/m2", "time": "60 s"}], time={"end": "60 s"}, **said)
     assert "no voltage was found that drives the current of the program any longer, at t =" in str(result.ended)
     assert reason in str(result.ended)
+
+
+@pytest.mark.slow
+def test_the_reason_is_also_right_without_a_cut_off() -> None:
+    """All ions are there: the passes end too early."""
+    table = {**BATH, "program": [{"hold": "200 A/m2", "time": "60 s"}], "time": {"end": "60 s"}}
+    problem = problem_of(read_settings("electrodeposition", table), GridSettings(shape=(32,)), Path())
+    model = electrodeposition(replace(problem, cutoff=math.inf), passes=1)
+    with Engine(model.layouts("slabs", 1), threads=1) as engine:
+        assert "although 100 % of every ion is left" in str(drive(model, engine, 1).ended)
 
 
 @pytest.mark.slow

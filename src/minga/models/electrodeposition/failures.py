@@ -9,11 +9,12 @@ from typing import Final
 from minga.engine.engine import Engine
 from minga.engine.model import Over
 from minga.errors import RunError
+from minga.models.electrodeposition.counters import COMPLETE, EXHAUSTED, REACHED
 from minga.models.electrodeposition.groups import Salt, limiting_current
 from minga.models.electrodeposition.iteration import NEVER
 from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.protocols.segments import LIMITS
-from minga.models.electrodeposition.stepping import COMPLETE, EXHAUSTED, REACHED, Stepping
+from minga.models.electrodeposition.stepping import Stepping
 
 __all__ = ["ending", "explainer"]
 

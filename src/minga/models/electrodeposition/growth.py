@@ -11,7 +11,6 @@ before.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.models.electrodeposition.charges import Charges, Passed
+from minga.models.electrodeposition.deposits import first_deposit, measure_deposit
 from minga.models.electrodeposition.dissolve import Dissolving
 from minga.models.electrodeposition.groups import Salt, resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
@@ -174,12 +174,17 @@ class DepositGrowth:
         """Volume that the last accepted step deposited, on the whole or in one cell, as a fraction of its limit."""
         return mg.max(mg.abs(self.passed.lately) * (self.per_mol / self.at_once), self.fastest * (1.0 / COURANT))
 
+    @property
+    def fills(self) -> Node:
+        """Condition that what was deposited may fill a cell."""
+        return (self.owed >= smallest_cell(self.problem.grid)) & (self.reached == 0)
+
     def fill(self, program: Program) -> None:
         """Record the solidification of cells for the volume that was deposited."""
-        kind, smallest = self.state.kind, smallest_cell(self.problem.grid)
+        kind = self.state.kind
         program.let(self.added, 0)
         more = Register("more to grow", "bool")
-        program.let(more, (self.owed >= smallest) & (self.reached == 0))
+        program.let(more, self.fills)
         with program.when(more):
             self._keyed(program, lambda program: self.race.start(program, kind, self.flux))
             with program.repeat(until=~more):
@@ -196,7 +201,7 @@ class DepositGrowth:
                         program.let(self.cells, self.cells + 1)
                         program.let(self.added, self.added + 1)
                     program.let(self.reached, where(drawn.touches > 0, 1, 0))
-                    program.let(more, (self.owed >= smallest) & (self.reached == 0))
+                    program.let(more, self.fills)
             with program.when(self.added > 0):
                 self.vacating.record(program)
         self._dissolve(program, more)
@@ -272,26 +277,6 @@ class DepositGrowth:
         program.let(self.started, where(starts, 1, self.started))
 
 
-@dataclass(frozen=True, slots=True)
-class Deposit:
-    """Metal on the cathode's plane: number of cells, volume (m3), and height of the tallest finger (m)."""
-
-    cells: int
-    volume: float
-    height: float
-
-
-def first_deposit(problem: Problem) -> Deposit:
-    """Return the solid cathode that a problem begins with."""
-    if problem.kinds is None:
-        return Deposit(0, 0.0, 0.0)
-    grid, there = problem.grid, problem.kinds == CATHODE
-    sizes = functools.reduce(np.multiply.outer, [grid.widths(a) for a in range(grid.ndim)])
-    y = grid.axis("y")
-    tops = (grid.faces(y)[1:] - grid.faces(y)[0])[np.any(there, axis=tuple(a for a in range(grid.ndim) if a != y))]
-    return Deposit(int(there.sum()), float(sizes[there].sum()), float(tops.max(initial=0.0)))
-
-
 def smallest_cell(grid: Grid) -> float:
     """Return the volume of the smallest cell, m3."""
     return float(np.prod([grid.widths(axis).min() for axis in range(grid.ndim)]))
@@ -342,22 +327,3 @@ def at_cathode(lengths: Lengths, diffusivity: float) -> Kernel:
         return mg.min(where(kind[here] == FLUID, least, HIGH))
 
     return concentration_at_cathode
-
-
-def measure_deposit(lengths: Lengths) -> Kernel:
-    """Return the kernel of the number of cells, the volume and the height of the cathode's metal."""
-    grid, here = lengths.grid, (0,) * lengths.ndim
-    y = grid.axis("y")
-    plane = float(grid.faces(y)[0])
-
-    @kernel
-    def deposit(kind: CellReader, widths: Readers) -> dict[str, Reduced]:
-        there = kind[here] == CATHODE
-        top = mg.coordinate(y) + 0.5 * lengths.width(widths, y) - plane
-        return {
-            "cells": mg.count(there),
-            "volume": mg.sum(where(there, volume(lengths, widths), 0.0)),
-            "height": mg.max(where(there, top, 0.0)),
-        }
-
-    return deposit

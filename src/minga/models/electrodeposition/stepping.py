@@ -9,39 +9,35 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
 from minga.lang import functions as mg
-from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.math import exp, log
 from minga.models.electrodeposition.charges import Charges
+from minga.models.electrodeposition.counters import COMPLETE, CUT_OFF, EXHAUSTED, REACHED, Counters
+from minga.models.electrodeposition.currents import middle_current
 from minga.models.electrodeposition.disturbances import flow_error
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.forces import record_forces
 from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
-from minga.models.electrodeposition.problem import FLUID, Problem, largest_given
+from minga.models.electrodeposition.predictions import TOO_BIG, compare, greatest
+from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.protocols.course import Course
-from minga.models.electrodeposition.rejections import Rejections
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.two_stages import TwoStages
 from minga.space.field import STEP, Field, Register, Slot
 
-__all__ = ["REACHED", "Counters", "Stepping"]
-
-Readers = Sequence[CellReader]
+__all__ = ["Stepping"]
 
 SAFETY: Final = 0.8
 """Safety factor of the step control."""
 SHORTEST: Final = 1e-9
 """Shortest step, as a fraction of `steps.every` or of the first step; shorter steps mean that something is wrong."""
-TOO_BIG: Final = 1e6
-"""Error that stands for one that is not a number."""
 LANDING: Final = 1e-9
 """Fraction of a step that may remain to the target."""
 EARLY: Final = 1e-30
@@ -52,49 +48,8 @@ cut-off."""
 BRIEF: Final = 1e-7
 """Step, as a fraction of `steps.every` or of the first step, at or below which a voltage beyond the cut-off is accepted
 as it is."""
-REACHED: Final = 1
-"""Value of `ended` once the deposit has reached the anode."""
-CUT_OFF: Final = 2
-"""Value of `ended` once the voltage has passed its cut-off."""
-COMPLETE: Final = 3
-"""Value of `ended` once the program of currents and voltages is over."""
-EXHAUSTED: Final = 4
-"""Value of `ended` once no voltage can drive the program's current."""
 LONGEST: Final = 1e300
 """Length of a step that is not known yet."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counters:
-    """Registers that count time steps and describe a failure.
-
-    Attributes
-    ----------
-    taken, rejected
-        Numbers of accepted and rejected time steps since the beginning.
-    error
-        Error of the last attempt, relative to the tolerance.
-    failed
-        0, or the reason why the run cannot continue: 1 the iteration did not converge, 2 the error stayed too large,
-        3 a concentration became negative, 4 a linear system was not solved, 5 there were too many attempts.
-    place
-        Row-major number of the cell where the change was largest.
-    species
-        Index of the ion that changed there, or became negative.
-    attempts
-        Number of attempts in this step of the run.
-    reasons
-        Numbers of rejected time steps by the reason.
-    """
-
-    taken: Register = field(default_factory=lambda: Register("steps taken", "i8"))
-    rejected: Register = field(default_factory=lambda: Register("steps rejected", "i8"))
-    error: Register = field(default_factory=lambda: Register("step error"))
-    failed: Register = field(default_factory=lambda: Register("failed", "i8"))
-    place: Register = field(default_factory=lambda: Register("failed at", "i8"))
-    species: Register = field(default_factory=lambda: Register("failed species", "i8"))
-    attempts: Register = field(default_factory=lambda: Register("attempts", "i8"))
-    reasons: Rejections = field(default_factory=Rejections)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +76,9 @@ class Stepping:
         0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off, 3 the
         program of currents and voltages is over, 4 no voltage drives its current.
     least
-        Lowest concentration of an ion after the last attempt, as a fraction of its bulk, if a cut-off or a program may
-        end the run.
+        Lowest concentration of an ion after the last attempt, as a fraction of its bulk; at most 1.
+    middle
+        Current half way along y before the last cells turned solid, A, where the deposit grows.
     """
 
     problem: Problem
@@ -144,6 +100,7 @@ class Stepping:
     settling: Register = field(init=False)
     ended: Register = field(default_factory=lambda: Register("ended", "i8"))
     least: Register = field(default_factory=lambda: Register("least concentration"))
+    middle: Register = field(default_factory=lambda: Register("current before growth"))
 
     def __post_init__(self) -> None:
         put, grid = object.__setattr__, self.problem.grid
@@ -186,7 +143,7 @@ class Stepping:
         """Record one step of the run."""
         state, steps, counters = self.state, self.problem.steps, self.counters
         target = Register("target")
-        goal = (_count() + 1.0) * steps.every
+        goal = (cast(as_node(STEP), "f8") + 1.0) * steps.every
         # The last step of the run ends with it, also where its intervals do not divide it.
         program.let(target, goal if steps.count * steps.every <= steps.end * (1.0 + 1e-6) else mg.min(goal, steps.end))
         program.let(counters.attempts, where(counters.failed > 0, counters.attempts, 0))
@@ -290,16 +247,15 @@ class Stepping:
         accepted, reasons, limited = Register("accepted", "bool"), counters.reasons, self.problem.cutoff < math.inf
         reasons.judge(program, self.iteration, positive, small, self._overshoots() if limited else None)
         program.let(accepted, reasons.reason == 0)
-        if limited or self.course is not None:
-            parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
-            program.let(self.least, functools.reduce(mg.min, parts[1:], as_node(parts[0])))
+        parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
+        program.let(self.least, functools.reduce(mg.min, parts, as_node(1.0)))
         if self.charges is not None:
             self.charges.attempt(program)
         if self.course is not None:
             self.course.watch(program, accepted, lows, as_node(self.iteration.drive["voltage"]))
         at = where(positive, found["place"], found["least_at"])
         program.let(counters.place, where(converged, at, self.iteration.place))
-        program.let(counters.species, where(positive, _greatest(worsts), _greatest([-low for low in lows])))
+        program.let(counters.species, where(positive, greatest(worsts), greatest([-low for low in lows])))
         return accepted
 
     def _overshoots(self) -> Node:
@@ -337,6 +293,10 @@ class Stepping:
         program.let(self.careful, 0)
         if self.growing is not None:
             self.growing.book(program)
+            with program.when(self.growing.fills):
+                transport = self.iteration.transport
+                transport.equilibrate(program, [c.now for c in state.concentration])
+                program.let(self.middle, middle_current(program, self.problem, transport.lengths, self.iteration))
 
     def _control(self, program: Program, accepted: Register) -> None:
         """Record the proposal for the next attempt, by a PI controller (Soederlind, Numer. Algorithms 31, 2002)."""
@@ -386,51 +346,3 @@ class Stepping:
         most_attempts = self.attempts if steps.adaptive else math.ceil(4.0 * steps.every / steps.first) + self.attempts
         lost = (counters.failed == 0) & (counters.attempts >= most_attempts) & (self.state.time < target)
         program.let(counters.failed, where(lost, 5, counters.failed))
-
-
-def _count() -> Node:
-    """Return the number of completed steps of the run."""
-    return cast(as_node(STEP), "f8")
-
-
-def _greatest(values: Sequence[Node | Register]) -> Node:
-    """Return the index of the greatest value, the first of equal ones."""
-    number, most = as_node(0), as_node(values[0])
-    for candidate, value in enumerate(values[1:], 1):
-        number, most = where(value > most, candidate, number), mg.max(most, value)
-    return number
-
-
-def compare(problem: Problem, *, mean: bool = False) -> Kernel:
-    """Return the kernel that computes the next rates and compares the next concentrations with their prediction.
-
-    It returns the largest differences, relative to the scale of the species, and the lowest concentrations; for a
-    `mean`, also the sum of the squares of the cells' largest differences, and the number of cells of solution. The
-    prediction is the parabola through the last two values with the last rate, or, with Euler's method, the line.
-    """
-    here = (0,) * problem.grid.ndim
-    scales = [1.0 / largest_given(problem, number) for number in range(len(problem.species))]
-
-    @kernel
-    def compare_with_foretold(
-        kind: CellReader, now: Readers, then: Readers, before: Readers, rates: Readers, next_rates: Readers, *,
-        rate: Node, h0: Node, h1: Node, dt: Node, ratio: Node, last: Node,
-    ) -> dict[str, Reduced]:  # fmt: skip
-        fluid = kind[here] == FLUID
-        differences, lowest = [], []
-        found: dict[str, Reduced] = {}
-        for number, scale in enumerate(scales):
-            new, old, older = then[number][here], now[number][here], before[number][here]
-            next_rates[number][here] = rate * new - (h0 * old - h1 * older)
-            slope = rates[number][here]
-            predicted = old + dt * slope + ratio * ratio * ((older - old) + last * slope)
-            off = mg.abs(new - predicted) * scale
-            differences.append(where(fluid & (off < TOO_BIG), off, where(fluid, TOO_BIG, 0.0)))
-            lowest.append(where(fluid & (new > -TOO_BIG), new, where(fluid, -TOO_BIG, TOO_BIG)))
-            found |= {f"worst{number}": mg.max(differences[-1]), f"least{number}": mg.min(lowest[-1])}
-        shown, least = (functools.reduce(pick, items) for pick, items in ((mg.max, differences), (mg.min, lowest)))
-        if mean:
-            found |= {"square": mg.sum(where(fluid, shown * shown, 0.0)), "cells": mg.count(fluid)}
-        return {**found, "difference": mg.max(shown), "place": mg.argmax(shown), "least_at": mg.argmin(least)}
-
-    return compare_with_foretold
