@@ -154,6 +154,7 @@ def execute(
                 threads=options.run.threads,
                 halo_depth=resolved.halo_depth,
                 overlap=resolved.overlap,
+                drafts=True,
                 poll=options.run.poll,
                 device=options.run.device,
                 cpus=cpus,
