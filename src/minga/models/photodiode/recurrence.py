@@ -123,9 +123,8 @@ class _System:
         inner = np.eye(used.size) - matrix[np.ix_(used, used)]
         every = (slice(None),)
         entries = [Term(0, 0, every, (slice(k, k + 1),), inner[:, k].copy()) for k in range(used.size)]
-        inverse: Floats
         try:
-            inverse = np.linalg.inv(inner)
+            inverse = np.linalg.inv(inner).astype(np.float64, copy=False)
         except np.linalg.LinAlgError:
             inverse = np.full_like(inner, np.nan)
         return cls(used, matrix[:, used], entries, inverse)
