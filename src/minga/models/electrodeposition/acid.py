@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from minga.compile.portable import functions
 from minga.lang.expr import Node
 from minga.models.electrodeposition.problem import Constants, Species
 from minga.models.electrodeposition.speciation import DEBYE, LN_10, LOG_K, RADII
@@ -75,7 +76,9 @@ def acid_of(species: Sequence[Species], constants: Constants) -> Acid | None:
     for _ in range(ROUNDS):
         name, root = None if metal is None else metal.name, math.sqrt(strength)
         logs = activities(name, strength, root)
-        pair, acid = (0.0 if log_k is None else 10.0**log_k for log_k in constants_of(name, strength, root))
+        pair, acid = (
+            0.0 if log_k is None else functions.exp(LN_10 * log_k) for log_k in constants_of(name, strength, root)
+        )
         free = _free(totals, pair, acid)
         parts = totals[0] / (1.0 + pair * free), totals[1] / (1.0 + acid * free), free
         found = 0.5 * (4.0 * parts[0] + parts[1] + 4.0 * free + (totals[1] - parts[1]))
@@ -88,7 +91,9 @@ def acid_of(species: Sequence[Species], constants: Constants) -> Acid | None:
         (1, MOBILE, held, logs[3]),
     ]
     per_mol = constants.faraday * constants.faraday / constants.thermal
-    carried = math.fsum(z * z * d * 1e3 * c * 10.0 ** (_exponent(z, strength) * log) for z, d, c, log in carriers)
+    carried = math.fsum(
+        z * z * d * 1e3 * c * functions.exp(LN_10 * _exponent(z, strength) * log) for z, d, c, log in carriers
+    )
     shares = [part / total if total else 1.0 for part, total in zip(parts, totals, strict=True)]
     return Acid(
         held / totals[1],
@@ -97,9 +102,9 @@ def acid_of(species: Sequence[Species], constants: Constants) -> Acid | None:
         strength,
         per_mol * carried,
         (
-            math.log(shares[0]) + LN_10 * logs[0],
-            math.log(shares[1]) + LN_10 * logs[1],
-            math.log(shares[2]) + LN_10 * logs[2],
+            functions.log(shares[0]) + LN_10 * logs[0],
+            functions.log(shares[1]) + LN_10 * logs[1],
+            functions.log(shares[2]) + LN_10 * logs[2],
         ),
     )
 

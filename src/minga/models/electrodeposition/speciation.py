@@ -24,6 +24,7 @@ from typing import Final
 
 import numpy as np
 
+from minga.compile.portable import functions
 from minga.models.electrodeposition.concentrated import Rows
 from minga.models.electrodeposition.groups import Salt
 from minga.models.electrodeposition.problem import Constants, Species
@@ -128,13 +129,16 @@ def _unscaled(salt: Salt, concentration: float, constants: Constants) -> Pairs:
     ions, whole, free = (salt.cation, salt.anion), concentration / 1e3, 0.5
     for _ in range(ROUNDS):
         strength = 4.0 * whole * free
-        constant = 10.0 ** (LOG_K[salt.cation.name] + math.fsum(_activity(ion.name, strength)[0] for ion in ions))
+        log_k = LOG_K[salt.cation.name] + math.fsum(_activity(ion.name, strength)[0] for ion in ions)
+        constant = functions.exp(LN_10 * log_k)
         answer = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * constant * whole))
         free = 0.5 * (free + answer)
     strength = 4.0 * whole * free
     exponent = 0.6 / math.sqrt(2.0) if strength < 0.72 else 0.5 * math.sqrt(strength)
     logs, slopes = zip(*(_activity(ion.name, strength) for ion in ions), strict=True)
-    mobile = [free * ion.diffusivity * 10.0 ** (exponent * log) for ion, log in zip(ions, logs, strict=True)]
+    mobile = [
+        free * ion.diffusivity * functions.exp(LN_10 * exponent * log) for ion, log in zip(ions, logs, strict=True)
+    ]
     t = mobile[0] / math.fsum(mobile)
     # With p the concentration of pairs and g' = d ln g / d ln f: dp/p = 2 (1 + g') df/f and dc = df + dp.
     growth = 1.0 + 0.5 * math.fsum(slopes)

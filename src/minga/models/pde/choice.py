@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Final
 
+from minga.compile.portable import functions
 from minga.engine.engine import Engine
 from minga.errors import MingaError, ProgramError, RunError, shown
 from minga.models.pde.sides import sides
@@ -283,7 +284,7 @@ def _choosing(linearised: _Linearised, tolerance: float) -> tuple[str, str]:
     second order asks for.
     """
     explicit = INTEGRATORS["bs3"]
-    implicit_steps = tolerance ** (-1.0 / 3.0)
+    implicit_steps = 1.0 / functions.cbrt(tolerance)
     longest = max(linearised.fields[0].grid.shape)
     across = (0.5 * math.pi / longest) * (0.5 * math.pi / longest)
     if across * explicit.real * implicit_steps * _IMPLICIT > 1.0:
