@@ -30,14 +30,6 @@ def object_code(ir: str, target: Target) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def draft_code(ir: str, target: Target) -> bytes:
-    """Return machine code of a module with the same bits, which is made ten times as quickly and is slower."""
-    machine = target.machine(level=0)
-    module = llvm.parse_assembly(ir)
-    module.verify()
-    return bytes(machine.emit_object(module))
-
-
 def assembly(ir: str, target: Target) -> str:
     """Return the machine code of a module as readable assembly."""
     module, machine = optimised(ir, target)

@@ -110,11 +110,6 @@ def compile_kernel(
     return Compiled(graph, target, reductions, way, key, cached, Loaded(code, ENTRY))
 
 
-def compile_text(graph: KernelGraph, target: Target, reductions: bool, key: str, code: bytes) -> Compiled:
-    """Return a kernel with object code that was made elsewhere, in the usual way."""
-    return Compiled(graph, target, reductions, USUAL, key, False, Loaded(code, ENTRY))
-
-
 def key_of(graph: KernelGraph, target: Target, reductions: bool, way: Alternative = USUAL) -> str:
     """Return the key of a kernel's object in the cache."""
     return object_key(graph.code_digest(), target, f"reductions={reductions}, {way}")

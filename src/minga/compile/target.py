@@ -55,11 +55,11 @@ class Target:
     second: int = UNKNOWN
     halves: bool = False
 
-    def machine(self, level: int = 3) -> llvm.TargetMachine:
+    def machine(self) -> llvm.TargetMachine:
         """Return LLVM's code generator for this processor: position independent, no contraction of a * b + c."""
         initialize()
         return llvm.Target.from_triple(self.triple).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
+            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="small"
         )
 
 

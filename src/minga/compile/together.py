@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from minga.compile.cache import Cache, default_cache
@@ -18,7 +18,7 @@ from minga.compile.target import Target, host_target
 from minga.errors import MingaError
 from minga.lang.graph import KernelGraph
 
-__all__ = ["Job", "Together", "begin_together", "compile_together", "perform"]
+__all__ = ["Job", "compile_together", "perform"]
 
 LEAST: Final = 12
 """Number of kernels from which further processes pay: starting one takes as long as compiling about five."""
@@ -52,55 +52,27 @@ def compile_together(kernels: Iterable[tuple[KernelGraph, bool]], workers: int) 
     int
         Number of kernels that were missing and are compiled here; 0 if these are too few.
     """
-    together = begin_together(kernels, workers)
-    if together is None:
+    cache, target = default_cache(), host_target()
+    workers = min(workers, MOST)
+    if cache is None or workers < 2 or not sys.executable:
         return 0
-    jobs, workers = together.jobs, min(workers, MOST)
+    wanted = {key_of(graph, target, reductions): (graph, reductions) for graph, reductions in kernels}
+    missing = {key: kernel for key, kernel in wanted.items() if key not in cache}
+    if len(missing) < LEAST:
+        return 0
+    jobs = sorted(_printed(missing.items(), target), key=lambda job: len(job.ir), reverse=True)
+    others: list[subprocess.Popen[bytes]] = []
     try:
-        together.start(workers, first=1)
-        perform(jobs[::workers], together.cache, together.target)
-        for process in together.processes:
+        with contextlib.suppress(OSError):  # no room for the file, or no such program: the run compiles these kernels
+            others += (_started(jobs[k::workers], cache, target) for k in range(1, workers))
+        perform(jobs[::workers], cache, target)
+        for process in others:
             process.wait()
     finally:
-        for process in together.processes:
+        for process in others:
             process.kill()
             process.wait()
     return len(jobs)
-
-
-@dataclass(slots=True, eq=False)
-class Together:
-    """Kernels that the cache lacks, the largest first, and the processes that compile them."""
-
-    jobs: list[Job]
-    wanted: dict[str, tuple[KernelGraph, bool]]
-    cache: Cache
-    target: Target
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def start(self, workers: int, first: int = 0) -> None:
-        """Start processes for all shares of the jobs but the first ones."""
-        workers = min(workers, MOST)
-        with contextlib.suppress(OSError):  # no room for the file, or no such program: the run compiles these kernels
-            for k in range(first, workers):
-                self.processes.append(_started(self.jobs[k::workers], self.cache, self.target))
-
-    def over(self) -> bool:
-        """Return True if no process compiles any longer."""
-        return all(process.poll() is not None for process in self.processes)
-
-
-def begin_together(kernels: Iterable[tuple[KernelGraph, bool]], workers: int, least: int = LEAST) -> Together | None:
-    """Return the kernels that the cache lacks, printed; None if they are too few for further processes."""
-    cache, target = default_cache(), host_target()
-    if cache is None or workers < 2 or not sys.executable:
-        return None
-    wanted = {key_of(graph, target, reductions): (graph, reductions) for graph, reductions in kernels}
-    missing = {key: kernel for key, kernel in wanted.items() if key not in cache}
-    if len(missing) < least:
-        return None
-    jobs = sorted(_printed(missing.items(), target), key=lambda job: len(job.ir), reverse=True)
-    return Together(jobs, wanted, cache, target)
 
 
 def perform(jobs: Iterable[Job], cache: Cache, target: Target) -> None:

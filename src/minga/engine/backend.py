@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from minga.compile.drafts import Drafts
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.compile.target import Target, host_target
 from minga.engine import command as cmd
@@ -154,7 +153,6 @@ class Host:
     keep: list[object] = field(default_factory=list)
     waves: bool = True
     sites: list[tuple[KernelCall, cmd.Site]] = field(default_factory=list)
-    drafts: Drafts | None = None
 
     @property
     def helpers(self) -> HelperKernels:
@@ -188,8 +186,6 @@ class Host:
         self.scratch = max(self.scratch, code.scratch_bytes(call.tile))
         args, site = self.address(call.args), cmd.Site(code.address)
         self.sites.append((call, site))
-        if self.drafts is not None:
-            self.drafts.add(code, site)
         return (
             cmd.Kernel(
                 code.address, args, call.tiles, call.category, call.label, call.polls, call.cells, call.block, site

@@ -345,13 +345,9 @@ class Binder:
         if self.seconds is None or loop is not self.only_loop:
             return None
         usual = next((number for number, cut in enumerate(cuts) if cut.usual), -1)
-        tuner = Tuner([cut.shape for cut in cuts], usual, self.seconds, self.backend.workers, self.ready)
+        tuner = Tuner([cut.shape for cut in cuts], usual, self.seconds, self.backend.workers)
         self.tuners.append(tuner)
         return tuner
-
-    def ready(self) -> bool:
-        """Return True if no drafts of kernels are executed any longer."""
-        return not isinstance(self.backend, Host) or self.backend.drafts is None or self.backend.drafts.finished()
 
     def choose(
         self, tuner: Tuner | None, blocks: Sequence[Sequence[tuple[cmd.Label, Block]]], counter: int, limit: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from minga.compile.drafts import Drafts
-from minga.compile.llvm import Compiled
 from minga.compile.together import compile_together
 from minga.engine import command as cmd
 from minga.engine.access import Access
@@ -116,9 +113,6 @@ class Engine:
     tune
         Whether loops that run for seconds try which of several ways to execute them is fastest; all have the same bits.
         ``MINGA_TUNE=off`` disables it.
-    drafts
-        Whether a rank that is alone begins with quickly compiled kernels, if many are to be compiled, and replaces them
-        once others have been compiled beside it. Both have the same bits.
     cpus
         Logical processors of the threads, one for each; by default they are not pinned.
     trace
@@ -145,7 +139,6 @@ class Engine:
         overlap: bool = True,
         native: bool = True,
         tune: bool = True,
-        drafts: bool = False,
         cpus: Sequence[int] | None = None,
         trace: int = 0,
         poll: Literal["auto", "off"] | float = "auto",
@@ -178,7 +171,6 @@ class Engine:
         self.stop = np.zeros(1, np.int64)
         self.interrupt = InterruptPoll(self.comm)
         self._kernels: Kernels = {}
-        self._drafts = Drafts(self._use_code) if drafts and self.comm.size == 1 and self.device is None else None
         self._programs: dict[str, Program] = {}
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
         self._valid: Valid = {}
@@ -700,13 +692,6 @@ class Engine:
             self.comm.barrier()
         if self.device is None and self.comm.leads_node:
             self._compile(schedule)
-        with contextlib.nullcontext() if self._drafts is None else self._drafts.lock:
-            return self._bind(key, operations, schedule, began)
-
-    def _bind(
-        self, key: tuple[object, ...], operations: Sequence[Operation], schedule: Schedule, began: float
-    ) -> _Prepared:
-        """Bind a schedule whose kernels are compiled."""
         binding = self._binder().bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
@@ -735,21 +720,10 @@ class Engine:
         needed = {(graph.code_digest(), own): (graph, own) for graph, own in kernels_of(schedule.items)}
         new = needed.keys() - self._kernels.keys()
         if new:
-            cores = len(available_cores())
-            if self._drafts is None:
-                compile_together([needed[key] for key in new], cores)
-            else:
-                self._drafts.begin([needed[key] for key in new], cores)
-            host = self._host()
+            compile_together([needed[key] for key in new], len(available_cores()))
+            host = Host(self.threads, self._kernels)
             for key in sorted(new):
                 host.compiled(*needed[key])
-
-    def _use_code(self, code: Compiled) -> None:
-        """Use this code of a kernel from now on."""
-        self._kernels[code.graph.code_digest(), code.reductions] = code
-
-    def _host(self) -> Host:
-        return Host(self.threads, self._kernels, drafts=self._drafts)
 
     def _rounds(self, loop: Repeat, *, alone: bool) -> int:
         """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds. Collective.
@@ -772,7 +746,7 @@ class Engine:
 
     def _backend(self) -> Backend:
         if self.device is None:
-            return self._host()
+            return Host(self.threads, self._kernels)
         from minga.engine.gpu import Gpu
 
         return Gpu(self.device, timed=self._clocks is not None)

@@ -53,8 +53,6 @@ PATIENCE: Final = 30.0
 """Time that a loop has run before its kernels are compiled again, relative to that of compiling."""
 COMPILING: Final = 0.05, 0.001
 """Seconds to compile a kernel: for any one, and for each of its operations."""
-WAIT: Final = 0.1
-"""Seconds between two looks whether drafts are still executed."""
 SHARE: Final = 0.1
 """Least share of a loop's operations that a kernel has if it is compiled in other ways."""
 _NEVER: Final = 1 << 62
@@ -95,8 +93,6 @@ class Tuner:
         Returns the seconds that kernels of this rank have taken so far.
     threads
         Number of threads.
-    ready
-        Returns False while drafts of kernels are executed, whose times say nothing.
 
     Attributes
     ----------
@@ -111,17 +107,11 @@ class Tuner:
     """
 
     def __init__(
-        self,
-        cuts: Sequence[tuple[int, int, int]],
-        usual: int,
-        seconds: Callable[[], float],
-        threads: int,
-        ready: Callable[[], bool] = lambda: True,
+        self, cuts: Sequence[tuple[int, int, int]], usual: int, seconds: Callable[[], float], threads: int
     ) -> None:
         self.rounds, self.due, self.cut = np.zeros(1, np.int64), np.ones(1, np.int64), np.array([usual], np.int64)
         self.tuned = False
         self._cuts, self._seconds, self._threads = tuple(cuts), seconds, threads
-        self._ready, self._waits = ready, False
         self._calls: list[tuple[KernelCall, Site]] = []
         self._graphs: list[KernelGraph] = []
         self._key = ""
@@ -144,7 +134,6 @@ class Tuner:
             self._end()
             return
         work = {call.graph.code_digest(): (call.graph, call.cells) for call, _ in calls if call.category in KERNELS}
-        self._waits = not self._ready()
         self._key = choice_key(list(work.values()), self._threads, self._cuts)
         for call, site in self._calls:
             self._functions[call.graph.code_digest(), call.reductions, USUAL] = site.function
@@ -166,13 +155,6 @@ class Tuner:
         """End a turn if it has lasted long enough, and begin the next one. The loop calls this between two rounds."""
         spent, rounds = self._elapsed(), int(self.rounds[0])
         seconds, done = spent - self._start[0], rounds - self._start[1]
-        if self._waits:
-            self._waits = not self._ready()
-            self._start = spent, rounds
-            self.due[0] = rounds + max(1, int(done * WAIT / seconds) if seconds > 0 else 1)
-            for call, site in self._calls:
-                self._functions[call.graph.code_digest(), call.reductions, USUAL] = site.function
-            return
         if self._settling:  # the rounds before found the caches as another setting had left them
             self._settling = False
             self._start = spent, rounds

@@ -154,7 +154,6 @@ def execute(
                 threads=options.run.threads,
                 halo_depth=resolved.halo_depth,
                 overlap=resolved.overlap,
-                drafts=True,
                 poll=options.run.poll,
                 device=options.run.device,
                 cpus=cpus,
