@@ -68,7 +68,10 @@ def test_pulses_shorter_than_the_steps_that_are_allowed_are_refused_before_the_r
     assert "0.001 s or less" in str(failed.value.remedy)
     model_of(program=pulses, time={"every": "1 ms"})
     with pytest.raises(CaseError, match=r"100 corners in 0\.001 s"):
-        model_of(program=[{"sine": "0 V", "amplitude": "1 mV", "frequency": "1 kHz"}], time={"every": "1 s"})
+        model_of(
+            program=[{"sine": "0 V", "amplitude": "1 mV", "frequency": "1 kHz", "times": 1000}], time={"every": "1 s"}
+        )
+    model_of(program=[{"sine": "0 V", "amplitude": "1 mV", "frequency": "1 kHz"}], time={"every": "1 s"})
 
 
 def test_pairs_above_the_known_concentration_are_announced() -> None:

@@ -112,8 +112,8 @@ def check_corners(problem: Problem, attempts: int) -> None:
         If the time steps, which end on each corner and on each point of a sine, cannot be enough.
     """
     every = problem.steps.every
-    for period, points in _periods(problem.protocol):
-        needed = points * every / period
+    for period, points, whole in _periods(problem.protocol):
+        needed = points * min(every, whole) / period
         if needed > attempts:
             raise CaseError(
                 f"the program has {points} corners in {period:g} s, {needed:.3g} in each interval of {every:g} s, "
@@ -124,16 +124,19 @@ def check_corners(problem: Problem, attempts: int) -> None:
             )
 
 
-def _periods(parts: Sequence[Part]) -> Iterator[tuple[float, int]]:
-    """Yield the duration in s and the number of corners of all that is repeated, and those of the periods of sines."""
+def _periods(parts: Sequence[Part]) -> Iterator[tuple[float, int, float]]:
+    """Yield the period of all that is repeated, its number of corners and how long it lasts, and those of sines.
+
+    Durations are in s. The periods of sines are what is repeated.
+    """
     for part in parts:
         if isinstance(part, Repeat):
             yield from _periods(part.of)
             period = duration_of(part.of)
             if part.times > 1 and 0.0 < period < math.inf:
-                yield period, sum(1 for _ in segments_of(part.of))
+                yield period, sum(1 for _ in segments_of(part.of)), period * part.times
         elif part.frequency and part.points:
-            yield 1.0 / part.frequency, part.points
+            yield 1.0 / part.frequency, part.points, part.duration
 
 
 def check_limits(problem: Problem) -> None:
