@@ -195,20 +195,30 @@ def _combined(change: Readers, border: Readers, step: Node) -> list[Node]:
     return [*found, hole]
 
 
-def _corrected(
-    correction: Readers, border: Readers, now: Readers, change: Readers, then: Readers, *, step: Node
-) -> dict[str, Reduced]:
-    """Add clipped corrections to the increments; `step` is that of the voltage, kT/q."""
-    here, worst = _here(now[0]), None
-    found = _combined(correction, border, step)
-    for k, (value, taken) in enumerate(zip(found, _taken(found, step), strict=True)):
-        size = mg.abs(value)
-        grown = change[k][here] + taken
-        change[k][here] = grown
-        then[k][here] = now[k][here] + grown
-        worst = size if worst is None else mg.max(worst, size)
-    assert worst is not None
-    return {"largest": mg.max(worst), "place": mg.argmax(worst)}
+@functools.cache
+def corrected(by_density: bool) -> Kernel:
+    """Return the kernel that adds corrections to the increments; `step` is that of the voltage, kT/q.
+
+    `by_density`: densities change as the linearised equations say. Otherwise levels do, which takes more corrections;
+    those of an iterative solver, which are not exact, then become small together with their errors.
+    """
+
+    def correct(
+        correction: Readers, border: Readers, now: Readers, change: Readers, then: Readers, *, step: Node
+    ) -> dict[str, Reduced]:
+        here, worst = _here(now[0]), None
+        found = _combined(correction, border, step)
+        applied = _taken(found, step) if by_density else [clipped(value) for value in found]
+        for k, (value, taken) in enumerate(zip(found, applied, strict=True)):
+            size = mg.abs(value)
+            grown = change[k][here] + taken
+            change[k][here] = grown
+            then[k][here] = now[k][here] + grown
+            worst = size if worst is None else mg.max(worst, size)
+        assert worst is not None
+        return {"largest": mg.max(worst), "place": mg.argmax(worst)}
+
+    return Kernel(correct, name="correction of increments")
 
 
 def _taken(found: Sequence[Node], step: Node) -> list[Node]:
@@ -224,9 +234,6 @@ def _taken(found: Sequence[Node], step: Node) -> list[Node]:
     # What the logarithm of a density rises less than its linear change; small differences, which keep all digits.
     less = [where(mg.abs(rise) > SLIGHT, rise - log1p(mg.max(rise, FALL)), 0.0) for rise in rises]
     return [moved, electron + (shift + less[0]), hole + ((shift - less[1]) - (clipped(step) - step))]
-
-
-corrected = Kernel(_corrected, name="correction of increments")
 
 
 def _defects(

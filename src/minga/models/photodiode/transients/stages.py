@@ -28,6 +28,7 @@ from minga.models.photodiode.transients.increments import (
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER, OUTER
+from minga.solve.iterative import Iterative
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 
@@ -253,7 +254,8 @@ class Stages:
         program.let(over, 0)
         program.let(count, 0)
         program.let(newton.change, NEVER)
-        found = (newton.change <= CLOSE * newton.tolerance) & (newton.residual <= newton.tolerance)
+        direct = not isinstance(newton.lines, Iterative)
+        found = (newton.change <= (CLOSE if direct else 1.0) * newton.tolerance) & (newton.residual <= newton.tolerance)
         lost = (count >= LIMIT) | ~(newton.change <= NEVER) | ~(newton.residual < WILD)
         with program.repeat(until=over > 0, expected=3):
             self._evaluate(program, early, inner, lit)
@@ -271,8 +273,8 @@ class Stages:
                     program.let(self.rise, self.rise + clipped(step))
                     program.let(self.bias, self.state.bias + self.rise)
                 program.apply(
-                    corrected, newton.right, self.border, self.state.now, self.change, self.state.next, step=step,
-                    into={"largest": newton.change, "place": self.place},
+                    corrected(direct), newton.right, self.border, self.state.now, self.change, self.state.next,
+                    step=step, into={"largest": newton.change, "place": self.place},
                 )  # fmt: skip
                 program.let(count, count + 1)
         program.let(self.iterations, self.iterations + count)
