@@ -58,7 +58,7 @@ def reason(equations: str, boundary: str, order: int, lossy: bool, record: tuple
         return "selfadjoint|need the form"
     if lossy and boundary == "experimental":
         return "attenuation with"
-    if record != ("p",) and boundary == "periodic" and equations == "isotropic":
+    if record != ("p",) and boundary == "periodic" and equations not in ("density", "vertical"):
         return "within 8 cells of the periodic ends of x"  # weights of slopes between cells; no point is so far inside
     return "velocit" if record != ("p",) and equations != "isotropic" else None
 
