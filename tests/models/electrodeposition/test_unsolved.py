@@ -30,7 +30,7 @@ def bath() -> Problem:
 
 def test_steps_become_shorter_until_systems_are_solved() -> None:
     """Few iterations do for short steps only."""
-    found = run(bath(), limit=30)
+    found = run(bath(), limit=15)
     assert found["time"] == pytest.approx(0.05)
     assert found["steps_rejected"] > 0
 
