@@ -85,7 +85,7 @@ def test_contributions_of_each_axis_are_the_difference_to_the_mesh_that_is_finer
     ("name", "error", "nodes"), [("pin", 1e-2, 1450), ("round", 6e-4, 1518), ("polygon", 1.5e-2, 1326)]
 )
 def test_an_adapted_mesh_reaches_the_error_with_fewer_nodes(name: str, error: float, nodes: int) -> None:
-    """Of several devices, against a solution on a mesh three times as fine along both axes."""
+    """Compare the current with that on a mesh three times as fine along both axes."""
     meshes, stack, problem = start(DEVICES[name])
     found = adapted(meshes, stack, problem, error, 6000)
     count = math.prod(mesh.nodes.size for mesh in found.meshes)

@@ -1,4 +1,4 @@
-"""What a plating engineer reads: thickness by Faraday's law, and notes on what observations or the model miss."""
+"""Quantities of plating: thickness by Faraday's law, and notes on pulses and ion pairs that a run leaves out."""
 
 from __future__ import annotations
 

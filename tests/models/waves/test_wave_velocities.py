@@ -87,7 +87,7 @@ def test_displacements_are_those_of_elastic_waves(sigma: float, theta: float) ->
 
 @pytest.mark.parametrize("tilt", [0.0, 0.5])
 def test_ellipses_have_the_gradient_of_p(tilt: float) -> None:
-    """Where epsilon is delta, q is p; sums of differences of p at cells are the velocities there."""
+    """In a medium with epsilon = delta, q equals p, so that velocities follow from differences of p between cells."""
     delta, steps, (z, x) = 0.15, 160, (260.0, 300.0)
     weights = [float(w) for w in first_weights(8)]
     offsets = [k for k in range(-4, 5) if k]

@@ -70,8 +70,8 @@ class HistoryAdjoint:
         grid, name, put = self.history.coefficients.device.grid, self.name, object.__setattr__
         put(self, "effects", Field(f"{name}effect of pairs", grid))
         put(self, "pairs", Field(f"{name}effect of pairs on edges", grid, centre="x"))
-        for item, words in (("slopes", ("electrons", "holes")), ("weights", ("electrons", "holes", "slope"))):
-            put(self, item, tuple(Field(f"{name}history {item} of {what}", grid, centre="x") for what in words))
+        for item, quantities in (("slopes", ("electrons", "holes")), ("weights", ("electrons", "holes", "slope"))):
+            put(self, item, tuple(Field(f"{name}history {item} of {what}", grid, centre="x") for what in quantities))
         put(self, "change", Register(f"{name}change of the history's adjoint"))
 
     @property
