@@ -20,13 +20,6 @@ PIN: dict[str, Any] = {
 }
 """Planar silicon p-i-n diode in the dark, whose anode covers a third of the surface."""
 
-RING: dict[str, Any] = PIN | {
-    "bias": [-10.0],
-    "width": 16.0,
-    "regions": [*PIN["regions"], {"name": "ring", "x": [0.0, 0.5], "y": [8.0, 10.0], "doping": -1e18}],
-}
-"""The same with a guard ring that floats."""
-
 ROUND: dict[str, Any] = PIN | {
     "symmetry": "cylinder",
     "contacts": {"anode": {"y": [3.0, 5.0]}, "cathode": "ohmic"},
@@ -53,4 +46,4 @@ POLYGON: dict[str, Any] = PIN | {
 }  # fmt: skip
 """InP with an absorber of InGaAs whose upper edge is oblique."""
 
-DEVICES = {"pin": PIN, "guard ring": RING, "round": ROUND, "polygon": POLYGON}
+DEVICES = {"pin": PIN, "round": ROUND, "polygon": POLYGON}
