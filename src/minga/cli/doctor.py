@@ -117,9 +117,11 @@ def _compiler() -> Finding:
 def _processor() -> Finding:
     import llvmlite.binding as llvm
 
+    from minga.compile.target import processor_name
+
     features = sorted(name for name, present in llvm.get_host_cpu_features().items() if present)
     vectors = [f for f in ("sse2", "avx", "avx2", "avx512f", "neon", "sve") if f in features]
-    name = llvm.get_host_cpu_name()
+    name = processor_name()
     text = f"{name}, vectors {', '.join(vectors) or 'none'}" + (", fma" if "fma" in features else "")
     return Finding("processor", "ok", text, {"name": name, "features": features, "model": _model_name()})
 

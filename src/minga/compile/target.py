@@ -22,6 +22,11 @@ a third as fast, and restrictions two thirds (Zen 4); they are also slow on proc
 _HALVES: Final = ("znver4",)
 """Processors with AVX-512 whose units are 256 bits wide."""
 
+_BEFORE_TILES: Final = frozenset(
+    "skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake rocketlake".split()
+)
+"""Intel's processors with AVX-512 and without AMX."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -117,15 +122,26 @@ def _host() -> Target:
     x86 = triple.startswith(("x86_64", "i686"))
     return Target(
         triple,
-        llvm.get_host_cpu_name(),
+        processor_name(),
         features.flatten() + (f",{_AVOID_GATHER}" if x86 else ""),
         fma=not x86 or bool(features.get("fma")),
         rounding=not x86 or bool(features.get("sse4.1")),
         cache=_last_cache(),
         second=second_cache(),
         lanes=64 if features.get("avx512bw") else 32 if features.get("avx2") else 16,
-        halves=llvm.get_host_cpu_name() in _HALVES,
+        halves=processor_name() in _HALVES,
     )
+
+
+@functools.cache
+def processor_name() -> str:
+    """Return LLVM's name of this processor, or of the first with its instructions if the named one lacks them.
+
+    LLVM goes by the model number, which some virtual machines fake: a server with AMX was called rocketlake.
+    """
+    initialize()
+    name = llvm.get_host_cpu_name()
+    return "sapphirerapids" if name in _BEFORE_TILES and llvm.get_host_cpu_features().get("amx-tile") else name
 
 
 def _last_cache() -> int:
