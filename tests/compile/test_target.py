@@ -12,7 +12,9 @@ def named(monkeypatch):
 
     def name(reported: str, **features: bool) -> str:
         monkeypatch.setattr(llvm, "get_host_cpu_name", lambda: reported)
-        monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: {k.replace("_", "-"): v for k, v in features.items()})
+        monkeypatch.setattr(
+            llvm, "get_host_cpu_features", lambda: {k.replace("_", "-"): v for k, v in features.items()}
+        )
         return target.processor_name.__wrapped__()
 
     return name

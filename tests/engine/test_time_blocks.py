@@ -56,6 +56,11 @@ def add(u, *, amount):  # type: ignore[no-untyped-def]
 
 
 @mg.kernel
+def add_there(u):  # type: ignore[no-untyped-def]
+    u[0, 0, 0] = u[0, 0, 0] + 0.75
+
+
+@mg.kernel
 def damp(u, profile):  # type: ignore[no-untyped-def]
     u[0, 0] = u[0, 0] * profile[0]
 
@@ -73,6 +78,23 @@ def noise(u, new):  # type: ignore[no-untyped-def]
 @mg.kernel(order="red-black")
 def relax(u):  # type: ignore[no-untyped-def]
     u[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
+
+
+@mg.kernel
+def bend(u, new):  # type: ignore[no-untyped-def]
+    """Locals of locals, in the margin of a column and some rows ahead of its cells."""
+    slope = mg.local(u[0, 1] - u[0, -1])
+    twist = mg.local(slope[1, 1] - slope[-1, 0])
+    new[0, 0] = 0.9 * u[0, 0] + 0.01 * (twist[2, 0] - twist[-1, 1] + slope[0, -1])
+
+
+@mg.kernel
+def tilt(u, old):  # type: ignore[no-untyped-def]
+    """Mixed derivatives by rings of planes, and those of a row, of which two planes are computed together."""
+    x, y = mg.local(u[0, 0, 1] - u[0, 0, -1]), mg.local(u[0, 1, 0] - u[0, -1, 0])
+    along = mg.local(sum(0.1 * (u[k, 0, 0] + u[-k, 0, 0]) for k in range(1, 5)))
+    mixed = x[1, 0, 0] - x[-1, 0, 0] + y[1, 0, 0] - y[-1, 0, 0] + x[0, 1, 0] - x[0, -1, 0]
+    old[0, 0, 0] = 2.0 * u[0, 0, 0] - old[0, 0, 0] + 0.05 * (mixed + along[0, 0, 0] - u[0, 0, 0])
 
 
 Made = tuple[mg.Grid, list[mg.Field], Program]
@@ -139,6 +161,26 @@ def stochastic() -> Made:
     return grid, [u], step
 
 
+def bent() -> Made:
+    grid = mg.Grid((37, 41))
+    u = mg.Field("u", grid, slots=2, boundary=mg.zero_gradient())
+    step = Program("step")
+    step.apply(bend, u, u.next)
+    step.rotate(u)
+    return grid, [u], step
+
+
+def tilted() -> Made:
+    """Locals on three axes, and a point at which each round adds something."""
+    grid = mg.Grid((19, 43, 7))
+    u = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.5))
+    step = Program("step")
+    step.apply(tilt, u, u.previous)
+    step.rotate(u)
+    step.apply(add_there, u, region=Region(points=[(9, 20, 3)]))
+    return grid, [u], step
+
+
 def torus() -> Made:
     """Both axes are periodic, and one of several slots is read at several levels."""
     grid = mg.Grid((40, 26), periodic=True)
@@ -170,7 +212,9 @@ def coloured() -> Made:
     return grid, [u], step
 
 
-PROGRAMS: list[Callable[[], Made]] = [plain, mirrored, waves, chain, stochastic, coloured, torus, cylinder]
+PROGRAMS: list[Callable[[], Made]] = [
+    *(plain, mirrored, waves, chain, stochastic, coloured, torus, cylinder, bent, tilted),
+]
 
 
 @pytest.fixture
@@ -178,12 +222,15 @@ def blocks_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape | None], None]
     def choose(shape: Shape | None) -> None:
         monkeypatch.setattr(time_blocks, "LEAST_REPEATED", 0)
         monkeypatch.setattr(time_blocks, "SHORTEST", 2)
+        monkeypatch.setattr(time_blocks, "MOST_KEPT", 1 << 20)
         monkeypatch.setattr(time_blocks, "best_bands", functools.partial(given_bands, shape))
 
     return choose
 
 
-def given_bands(shape: Shape | None, size: Sequence[int], cell: int, spreads: Sequence[Any], *_: Any) -> Shape | None:
+def given_bands(
+    shape: Shape | None, size: Sequence[int], cell: float, kept: float, spreads: Sequence[Any], *_: Any
+) -> Shape | None:
     """Return the given shape instead of the best one, with fewer rounds if there are not so many."""
     if shape is None:
         return None
@@ -236,7 +283,9 @@ def test_blocks_give_the_bits_of_single_rounds(make: Callable[[], Made], shape: 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("make", thinned([plain, mirrored, waves, chain, stochastic, torus, cylinder], waves, torus))
+@pytest.mark.parametrize(
+    "make", thinned([plain, mirrored, waves, chain, stochastic, torus, cylinder, bent, tilted], waves, torus)
+)
 def test_ranks_execute_blocks_between_exchanges(
     make: Callable[[], Made], axis: int, ranks: int, blocks_of: Any
 ) -> None:
@@ -285,6 +334,7 @@ def check_in_blocks(data: st.DataObject, shape: Shape, length: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time_blocks, "LEAST_REPEATED", 0)
         patch.setattr(time_blocks, "SHORTEST", 2)
+        patch.setattr(time_blocks, "MOST_KEPT", 1 << 20)
         patch.setattr(time_blocks, "best_bands", functools.partial(given_bands, shape))
         patch.setattr(test_random_programs, "TIMES", 7)
         test_random_programs.check(world, way)

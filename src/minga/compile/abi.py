@@ -4,7 +4,9 @@
 
 `args` is a vector of 64-bit words; `tile` is the number of a tile of the region, in row-major order of tiles; `worker`
 belongs to one thread: worker[0] is its number, worker[1] the address of its scratch memory (64-byte aligned), worker[2]
-the size of the scratch memory in bytes.
+the size of the scratch memory in bytes. worker[3] is 1 if a march continues the one before it, whose locals are still
+in the scratch memory: its box begins where that one ended along axis 0, and is the same along the others. worker[4] is
+1 if the box is a band of a larger one.
 
 Words of `args`, for a kernel of n axes (axis 0 is the slowest, axis n-1 innermost and contiguous):
 
@@ -56,6 +58,11 @@ SUM_NEGATIVE_INFINITY: Final = 70
 KEY_EMPTY: Final = -(1 << 63)
 KEY_NAN: Final = (1 << 63) - 1
 WORKER_WORDS: Final = 8
+SCRATCH: Final = 1
+RESUMED: Final = 3
+BANDED: Final = 4
+"""Words of a worker: the address of its scratch memory, whether a march continues the one before it, and whether the
+box is a band of a larger one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,11 @@ def scratch_bytes(graph: KernelGraph, tile_shape: Sequence[int], *, reductions: 
     return rows + sum(ring.bytes(tile_shape) for ring in _rings(graph, reductions))
 
 
+def kept_bytes(graph: KernelGraph) -> int:
+    """Return the bytes of the locals that a march keeps, for each place along the other axes."""
+    return sum(ring.depth * itemsize(ring.dtype) for ring in _rings(graph, False) if not ring.row)
+
+
 @functools.lru_cache(maxsize=256)
 def _rings(graph: KernelGraph, reductions: bool) -> tuple[Ring, ...]:
     if not graph.locals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from minga.compile.abi import ACCUMULATOR_WORDS
+from minga.compile.abi import ACCUMULATOR_WORDS, BANDED, RESUMED
 from minga.compile.alternative import Alternative
 from minga.compile.arrange import Stage, arrange, moved
 from minga.compile.find_repeats import repeated
@@ -46,7 +46,7 @@ class Kernel:
     stream    True if the stores of large boxes bypass the caches
     shortest  bytes of the shortest row whose stores bypass the caches
     large     register (an i1) that is true if the memory that the kernel accesses in its box exceeds the caches
-    far       the same for the L2 cache, beyond which data is fetched ahead; empty if it always is
+    far       the same for the L2 cache, beyond which data is fetched ahead; true in a band; empty if it always is
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Kernel:
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
         self.rows = self._reduction_rows()
         self.first_reads = {} if way.prefetch == "none" else self._first_reads()
-        self.far = exceeds(self.frame, target.second) if self.first_reads and way.prefetch == "large" else ""
+        self.far = self._far(target.second) if self.first_reads and way.prefetch == "large" else ""
         self.scratch = Scratch(self.frame, self.arranged.rings, sum(map(row_bytes, self.reductions)))
         if self.arranged.rings:
             self._march()
@@ -162,7 +162,9 @@ class Kernel:
             return
         early = max(0, *(ring.lead - ring.low[0] for ring in self.arranged.rings))
         early += -early % step
-        with text.loop(text.sub(begin[0], early), end[0], step) as plane:
+        resumed = text.let(f"icmp ne i64 {text.load_word('%worker', RESUMED)}, 0")
+        where = text.let(f"select i1 {resumed}, i64 {begin[0]}, i64 {text.sub(begin[0], early)}")
+        with text.loop(where, end[0], step) as plane:
             behind = text.smaller(text.add(plane, step), end[0])
             for stage in self.arranged.ahead:
                 first, last = self._bounds(stage)
@@ -282,6 +284,12 @@ class Kernel:
                         there = (offsets[0] + plane * strides[0], *offsets[1:])
                         found.setdefault(user, []).append((number, strides, there))
         return found
+
+    def _far(self, cache: int) -> str:
+        """Return an i1 that is true if the data of the box come from beyond a cache."""
+        large, text = exceeds(self.frame, cache), self.text
+        banded = text.let(f"icmp ne i64 {text.load_word('%worker', BANDED)}, 0")
+        return text.let(f"or i1 {large}, {banded}")
 
     def _following(self, line: Line, stage: Stage | None) -> NextPlanes:
         """Return the reads to prefetch in a stage's loop, or in the loop over cells."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, cast
 
+from minga.compile.abi import SCRATCH
 from minga.compile.frame import Frame
 from minga.lang.expr import Node
 from minga.lang.graph import topological
@@ -21,6 +22,9 @@ from minga.lang.types import DType, itemsize
 LINE: Final = 64
 """Bytes of a cache line. Rows consist of an odd number of lines, so that rows of a plane do not compete for cache
 sets."""
+_BEFORE: Final = 1 << 40
+"""Number of planes before all of a grid. The place of a plane in a ring does not depend on the tile, so that a march
+can continue another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class Scratch:
         self._strides: dict[int, list[str]] = {}
         self._base: dict[int, str] = {}
         if places:
-            free = frame.element(frame.text.load_pointer("%worker", 1), "u1", str(offset))
+            free = frame.element(frame.text.load_pointer("%worker", SCRATCH), "u1", str(offset))
             for ring in places:
                 free = self._allot(ring, free)
 
@@ -122,10 +126,11 @@ class Scratch:
         shift = text.mul(origin[-1], itemsize(ring.dtype))
         index = text.let(f"sub nsw i64 0, {shift}")
         for axis, (here, stride) in enumerate(zip(place, self._strides[number], strict=False)):
-            steps = text.sub(here, origin[axis])
             if axis and ring.row:
                 continue
             if axis == 0:
-                steps = text.let(f"urem i64 {steps}, {ring.depth}") if ring.depth > 1 else "0"
+                steps = text.let(f"urem i64 {text.add(here, _BEFORE)}, {ring.depth}") if ring.depth > 1 else "0"
+            else:
+                steps = text.sub(here, origin[axis])
             index = text.add(index, text.mul(steps, stride))
         return self.frame.element(self._base[number], "u1", index)

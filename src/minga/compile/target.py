@@ -22,8 +22,9 @@ a third as fast, and restrictions two thirds (Zen 4); they are also slow on proc
 _HALVES: Final = ("znver4",)
 """Processors with AVX-512 whose units are 256 bits wide."""
 
-_BEFORE_TILES: Final = frozenset(
-    "skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake rocketlake".split()
+_BEFORE_TILES: Final = (
+    *("skylake-avx512", "cascadelake", "cooperlake", "cannonlake"),
+    *("icelake-client", "icelake-server", "tigerlake", "rocketlake"),
 )
 """Intel's processors with AVX-512 and without AMX."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
+from collections.abc import Mapping, Sequence
+from math import ceil, prod
 from typing import Final
 
 from minga.compile.abi import offsets
@@ -14,7 +14,7 @@ from minga.engine.skew import Position, Span, Touch
 from minga.lang.analysis import reads
 from minga.lang.graph import KernelGraph
 
-__all__ = ["best_bands", "budgets", "places_of", "slots", "spread", "touch"]
+__all__ = ["best_bands", "budgets", "slots", "spreads", "touch"]
 
 CACHE_SHARE: Final = 0.75
 """Share of a core's cache that the rows between the first and the last round of a block may fill."""
@@ -24,12 +24,12 @@ EDGE: Final = 0.3
 """Cost of reading a cell beside a band again, from a farther cache, compared with reading it from memory."""
 LEAST_ROW: Final = 256
 """Fewest cells of a column of a grid with two axes, whose rows are contiguous."""
-LEAST_COLUMN: Final = 8
+LEAST_COLUMN: Final = 4
 """Fewest rows along axis 1 of a column of a grid with more axes."""
-CALL_CELLS: Final = 8192
-"""Cells, at least, that a call computes in a band."""
 CALL_BYTES: Final = 128 << 10
-"""Bytes of all arrays of these cells, at least, on a grid with two axes: small cells take little time."""
+"""Bytes of all arrays, at least, of the cells that a call computes in a band: small cells take little time."""
+CALL_CELLS: Final = 8192
+"""Number of these cells, at least, on a grid with two axes."""
 
 
 def touch(call: KernelCall) -> Touch | None:
@@ -81,7 +81,8 @@ def budgets(workers: int) -> list[float]:
 def best_bands(
     size: Sequence[int],
     cell: float,
-    spreads: Sequence[Sequence[int]],
+    kept: float,
+    spreads: Sequence[Sequence[float]],
     workers: int,
     budget: float,
     depths: Sequence[int] | None = None,
@@ -94,6 +95,8 @@ def best_bands(
         Cells of the block along each axis.
     cell
         Bytes of a cell of all arrays.
+    kept
+        Bytes of locals that a round keeps from row to row of axis 0, for each cell of such a row.
     spreads
         For each number of rounds, from 1 on, the rows along axes 0 and 1 that are in use at a time.
     workers
@@ -112,29 +115,36 @@ def best_bands(
     if prod(size) * cell <= budget * workers:
         return None
     row, least, together = (1, LEAST_ROW, USUAL) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN, 1)
-    least_cells = max(CALL_CELLS, int(CALL_BYTES / cell)) if len(size) == 2 else CALL_CELLS
+    least_cells = max(CALL_CELLS if len(size) == 2 else 1, int(CALL_BYTES / cell))
     best: tuple[float, tuple[int, int, int]] | None = None
     for depth in depths or [2**k for k in range(1, len(spreads).bit_length())]:
         deep, wide = spreads[depth - 1]
         for columns in (workers * n for n in range(1, max(1, size[1] // (least * workers)) + 1)):
-            width = -(-(size[1] + wide) // columns)
+            width = ceil((size[1] + wide) / columns)
             edge = wide if columns > 1 else 0
             rows = -(-least_cells // (width * row))
             rows = -(-rows // together) * together
             cost = (1 + EDGE * edge / width) / depth
-            if (deep + rows) * (width + edge) * row * cell <= budget and (best is None or cost < best[0]):
+            used = ((deep + rows) * cell * (width + edge) + 2 * depth * kept * width) * row
+            if used <= budget and (best is None or cost < best[0]):
                 best = cost, (rows, columns, depth)
     return None if best is None else best[1]
 
 
-def places_of(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
-    """Return the number of places along an axis at which calls have cells."""
-    ranges = [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places, strict=False)]
-    return max(end for _, end in ranges) - min(begin for begin, _ in ranges)
+def spreads(
+    touches: Sequence[Touch], places: Sequence[Sequence[Position]], weights: Mapping[int, float]
+) -> list[float]:
+    """Return the rows along axes 0 and 1 between the first cell that calls read and the last that they compute.
 
-
-def spread(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
-    """Return the rows along an axis between the first cell that the first round reads and the last that is computed."""
-    lags = [place.place for place in places[: len(touches)] if not place.at_once]
-    reach = max((span[1][axis] - span[0][axis] for touch in touches for span in touch.reads.values()), default=0)
-    return max(lags, default=0) - min(lags, default=0) + reach
+    This is the mean over the arrays, weighted by their bytes: many are only read at the computed cell.
+    """
+    found = []
+    for axis, along in enumerate(places):
+        lags = [place.place for place in along[: len(touches)] if not place.at_once]
+        reach: dict[int, int] = {}
+        for touch in touches:
+            for array, (low, high) in touch.reads.items():
+                reach[array] = max(high[axis] - low[axis], reach.get(array, 0))
+        mean = sum(weights.get(array, 0.0) * own for array, own in reach.items()) / sum(weights.values())
+        found.append(max(lags, default=0) - min(lags, default=0) + mean)
+    return found

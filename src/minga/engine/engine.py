@@ -17,7 +17,6 @@ from minga.engine import command as cmd
 from minga.engine.access import Access
 from minga.engine.active import ActiveTiles, Touched, on_all_cells, touched
 from minga.engine.backend import Backend, Host, Kernels
-from minga.engine.bands import budgets
 from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
 from minga.engine.comm import Comm, SerialComm, complaining
 from minga.engine.copy_out import Pending, check_target, copy_on_host, page_aligned
@@ -738,9 +737,8 @@ class Engine:
             self._one_node = len(set(self.comm.bcast(self.comm.gather(self.comm.node)))) == 1
         if not self._one_node:
             return 1
-        near, *farther = budgets(self.threads * self.comm.size)
-        caches = [near, *farther] if self._tunes and alone else [near]
-        rounds = np.array([-rounds_of_blocks(loop, self.storage, self.comm.rank, self.threads, caches)])
+        tried = self._tunes and alone
+        rounds = np.array([-rounds_of_blocks(loop, self.storage, self.comm.rank, self.threads, tried=tried)])
         self.comm.allreduce(rounds, "max")
         return -int(rounds[0])
 

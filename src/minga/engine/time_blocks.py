@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from minga.compile.abi import offsets
+from minga.compile.llvm import kept_bytes, scratch_bytes
+from minga.compile.scratch import LINE
 from minga.engine import command as cmd
 from minga.engine import wave_kernel as words
 from minga.engine.backend import KernelCall, copies_of
-from minga.engine.bands import best_bands, budgets, slots, spread, touch
+from minga.engine.bands import best_bands, budgets, slots, spreads, touch
 from minga.engine.compiled_call import BandedCall, CompiledCall
 from minga.engine.helpers import BoxAddress, Copy, copy_args, wave_function
 from minga.engine.program import Apply, Call, Let, Repeat, Rotate
 from minga.engine.reach import stencil
 from minga.engine.schedule import Begin, Boundaries, Finish, Item, Loop, Stage, sets_register
-from minga.engine.skew import Position, Touch, positions
+from minga.engine.skew import THIN, Position, Touch, positions
 from minga.engine.storage import Storage
 from minga.engine.workers import libc_address
 from minga.lang.types import itemsize
@@ -48,6 +50,12 @@ SHORTEST: Final = 4
 
 A block begins and ends with bands that are not full, and its stores do not bypass the caches: blocks of two rounds were
 0.8 times as fast as two rounds one by one (Life in bytes, Jacobi), those of four 0.95 to 1.6 times.
+"""
+MOST_KEPT: Final = 0
+"""Most bytes of locals for each place along the other axes that a round of a usual block keeps from band to band.
+
+Others are only tried: two rounds of tilted waves were 0.94 to 1.07 times as fast in blocks (L2 cache of 2 MiB), those
+of vertical ones, which keep nothing, 1.17 to 1.3 times.
 """
 MOST_CALLS: Final = 512
 """Largest number of kernel calls in a block."""
@@ -134,15 +142,17 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
     if alone:
         rounds = rounds[: _deepest(binder, rounds)]
     known, levels = _recorded(binder, rounds)
-    touches = [found for call, _ in levels.calls if (found := _touch(call)) is not None]
+    touches = [touched for call, _ in levels.calls if (touched := _touch(call)) is not None]
     if len(touches) < len(levels.calls) or not touches or not _separate(_kernels(levels.calls)):
         return []
     places = [positions(touches, axis) for axis in (0, 1)]
     if not alone and len(known) < len(rounds):
         return []
     depths = None if alone else [len(rounds)]
-    spreads = [[spread(touches[: step.calls], places[axis], axis) for axis in (0, 1)] for step in known]
-    shapes = _shapes(_kernels(levels.calls), touches, spreads, binder.backend.workers, binder.comm.size, depths)
+    kernels = [call for call, _ in _kernels(levels.calls)]
+    memory = _memory(kernels, touches, len(known))
+    in_use = [spreads(touches[: step.calls], places, memory.arrays) for step in known]
+    shapes = _shapes(memory, in_use, binder.backend.workers, binder.comm.size, depths)
     cuts = []
     for (rows, columns, depth), usual in shapes.items():
         blocks, length = [], depth
@@ -164,13 +174,14 @@ def _deepest(binder: Binder, rounds: Sequence[Sequence[Item]]) -> int:
     Binding a round takes milliseconds, and blocks have few rounds where cells are large.
     """
     known, levels = _recorded(binder, rounds[:2])
-    touches = [found for call, _ in levels.calls if (found := _touch(call)) is not None]
+    touches = [touched for call, _ in levels.calls if (touched := _touch(call)) is not None]
     if len(touches) < len(levels.calls) or not touches or len(known) < 2:
         return 0
     places = [positions(touches, axis) for axis in (0, 1)]
-    one, two = ([spread(touches[: step.calls], places[axis], axis) for axis in (0, 1)] for step in known)
-    spreads = [[a + number * (b - a) for a, b in zip(one, two, strict=True)] for number in range(len(rounds))]
-    shapes = _shapes(_kernels(levels.calls), touches, spreads, binder.backend.workers, 1, None)
+    memory = _memory([call for call, _ in _kernels(levels.calls)], touches, len(known))
+    one, two = (spreads(touches[: step.calls], places, memory.arrays) for step in known)
+    expected = [[a + number * (b - a) for a, b in zip(one, two, strict=True)] for number in range(len(rounds))]
+    shapes = _shapes(memory, expected, binder.backend.workers, 1, None)
     return max((depth for _, _, depth in shapes), default=0)
 
 
@@ -222,7 +233,7 @@ def _banded(binder: Binder, item: Item, first: Stage) -> bool:
             return item.slot.field.grid == first.apply.grid
         case Stage(apply=apply):
             graph, order = apply.graph, apply.graph.order
-            plain = not graph.reductions and not graph.locals and (order is None or order.kind == "red-black")
+            plain = not graph.reductions and (order is None or order.kind == "red-black")
             everywhere = apply.cells.active is None and apply.mask is None and not apply.replicated
             return plain and everywhere and item.part == "all" and apply.grid == first.apply.grid and graph.ndim > 1
         case _:
@@ -290,30 +301,57 @@ def _separate(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> bool:
     return not partial & stored
 
 
-def _shapes(
-    calls: Sequence[tuple[KernelCall, cmd.Kernel]],
-    touches: Sequence[Touch],
-    spreads: Sequence[Sequence[int]],
-    workers: int,
-    ranks: int,
-    depths: Sequence[int] | None,
-) -> dict[tuple[int, int, int], bool]:
-    """Return the best rows of a band, number of columns and rounds for each budget: True for those of the L2 cache."""
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The memory that a round accesses.
+
+    size    cells of all calls along each axis
+    arrays  bytes of each array for a cell, by the address of its slot
+    kept    bytes of locals that a round keeps from row to row of axis 0, for each cell of such a row
+    """
+
+    size: tuple[int, ...]
+    arrays: Mapping[int, float]
+    kept: float
+
+
+def _memory(calls: Sequence[KernelCall], touches: Sequence[Touch], rounds: int) -> _Memory:
+    """Return the memory that the calls of so many rounds access in each."""
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
-    cell = _bytes(calls, prod(size))
-    found: dict[tuple[int, int, int], bool] = {}
+    covered: dict[int, set[tuple[Point, Point]]] = {}
+    widths: dict[int, int] = {}
+    for call in calls:
+        for slot, param in zip(slots(call), call.graph.params, strict=True):
+            if len(param.axes) == call.graph.ndim:
+                covered.setdefault(slot, set()).add((call.lo, call.hi))
+                widths[slot] = itemsize(param.dtype)
+    arrays = {
+        slot: widths[slot] * min(1.0, sum(prod(b - a for a, b in zip(*box, strict=True)) for box in boxes) / prod(size))
+        for slot, boxes in covered.items()
+    }
+    return _Memory(size, arrays, sum(kept_bytes(call.graph) for call in calls) / rounds)
+
+
+def _shapes(
+    memory: _Memory, found: Sequence[Sequence[float]], workers: int, ranks: int, depths: Sequence[int] | None
+) -> dict[tuple[int, int, int], bool]:
+    """Return the best rows of a band, number of columns and rounds for each budget: True for those of the L2 cache.
+
+    `found` has the rows that are in use at a time for each number of rounds.
+    """
+    shapes: dict[tuple[int, int, int], bool] = {}
     for number, budget in enumerate(budgets(workers * ranks)):
-        best = best_bands(size, cell, spreads, workers, budget, depths)
+        best = best_bands(memory.size, sum(memory.arrays.values()), memory.kept, found, workers, budget, depths)
         if best is not None:
-            found.setdefault(best, number == 0)
-    return found
+            shapes.setdefault(best, number == 0 and memory.kept <= MOST_KEPT)
+    return shapes
 
 
-def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, caches: Sequence[float]) -> int:
+def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, *, tried: bool) -> int:
     """Return the number of rounds that one exchange of a loop should last, so that they make a block; 1 for none.
 
-    The block is for the first of some caches, given by the bytes that a worker may use of each, that has room for one.
+    The block is for the nearest cache that has room for one: the L2 cache, or others if blocks are `tried`.
 
     Only one block on a rank, with neighbours on other ranks or periodic axes, needs exchanges that last longer than its
     stencil asks for.
@@ -328,7 +366,7 @@ def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, ca
     own = layout.blocks_of(rank)
     if len(own) != 1 or grid.ndim < 2:
         return 1
-    if any(a.graph.reductions or a.graph.locals or a.cells.active is not None or a.mask is not None for a in applies):
+    if any(a.graph.reductions or a.cells.active is not None or a.mask is not None for a in applies):
         return 1
     shape = layout.box(own[0]).shape
     lengths = [n for n, whole, p in zip(shape, grid.shape, grid.periodic, strict=True) if p or n < whole]
@@ -336,9 +374,12 @@ def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, ca
         return 1
     reach = [sum(_reach(apply, axis) for apply in applies) for axis in (0, 1)]
     sizes = {slot: itemsize(slot.field.dtype) for a in applies for slot in a.operands if isinstance(slot, Slot)}
-    spreads = [[r * (depth + 1) for r in reach] for depth in range(1, DEEPEST + 1)]
-    found = (best_bands(shape, sum(sizes.values()), spreads, workers, room) for room in caches)
-    best = next(filter(None, found), None)
+    rows = [[r * (depth + 1) for r in reach] for depth in range(1, DEEPEST + 1)]
+    kept = sum(kept_bytes(apply.graph) for apply in applies)
+    near, *farther = budgets(workers * layout.ranks)
+    caches = [near, *farther] if tried else [near] if kept <= MOST_KEPT else []
+    shapes = (best_bands(shape, sum(sizes.values()), kept, rows, workers, room) for room in caches)
+    best = next(filter(None, shapes), None)
     depth = 1 if best is None else best[2]
     farthest = max(sum(_reach(apply, axis) for apply in applies) for axis in range(grid.ndim))
     while depth * farthest * LEAST_REPEATED > min(lengths):
@@ -351,19 +392,6 @@ def _reach(apply: Apply, axis: int) -> int:
     return max((max(reach.lo[axis], reach.hi[axis]) for reach in stencil(apply).values()), default=0)
 
 
-def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]], cells: int) -> float:
-    """Return the bytes of all arrays that calls access, for each of so many cells."""
-    covered: dict[tuple[int, int], set[tuple[Point, Point]]] = {}
-    for call, _ in calls:
-        for slot, param in zip(slots(call), call.graph.params, strict=True):
-            if len(param.axes) == call.graph.ndim:
-                covered.setdefault((slot, itemsize(param.dtype)), set()).add((call.lo, call.hi))
-    return sum(
-        size * min(1.0, sum(prod(b - a for a, b in zip(*box, strict=True)) for box in boxes) / cells)
-        for (_, size), boxes in covered.items()
-    )
-
-
 def _wave(
     binder: Binder,
     calls: Sequence[tuple[KernelCall | BandedCall, cmd.Kernel]],
@@ -373,19 +401,19 @@ def _wave(
 ) -> cmd.Kernel:
     """Return the command that executes calls in columns of bands: rows of a band and number of columns."""
     table = np.zeros((len(calls), words.CALL_WORDS), np.int64)
-    ends = []
+    (first, last), (left, right) = (_ends(touches[: len(calls)], places[axis], axis) for axis in (0, 1))
+    width = max(1, -(-(right - left) // shape[1]))
     for number, (call, kernel) in enumerate(calls):
-        lo, hi, n, one = _whole(call)
+        lo, hi, n, one = _whole(call, width)
         copies = copies_of(one, binder.backend.workers)
         if kernel.site is not None:
             kernel.site.words.append(table[number, words.FUNCTION : words.FUNCTION + 1])
-        table[number, : words.AXES] = kernel.function, binder.address(copies), copies[0].nbytes, n
+        table[number, : words.RINGS] = kernel.function, binder.address(copies), copies[0].nbytes
+        table[number, words.RINGS : words.NDIM] = _rings(binder, call, width)
+        table[number, words.NDIM] = n
         along = [axis[number] for axis in places]
         axes = [(lo[axis], hi[axis], p.place, p.at_once) for axis, p in enumerate(along)]
         table[number, words.AXES :] = [*axes[0], *axes[1]]
-        ends.append([place.range(lo[axis], hi[axis]) for axis, place in enumerate(along)])
-    (first, last), (left, right) = ((min(a for a, _ in e), max(b for _, b in e)) for e in zip(*ends, strict=True))
-    width = max(1, -(-(right - left) // shape[1]))
     columns = max(1, -(-(right - left) // width))
     progress = np.zeros((columns, words.PROGRESS_WORDS), np.int64)
     bands = first, last, shape[0], left, right, width
@@ -403,12 +431,36 @@ def _wave(
     )
 
 
-def _whole(call: KernelCall | BandedCall) -> tuple[Point, Point, int, np.ndarray]:
+def _ends(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> tuple[int, int]:
+    """Return the first place along an axis at which calls have cells, and the end of these places."""
+    ranges = [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places, strict=False)]
+    return min(begin for begin, _ in ranges), max(end for _, end in ranges)
+
+
+def _rings(binder: Binder, call: KernelCall | BandedCall, width: int) -> tuple[int, int]:
+    """Return the address and the bytes per worker of memory in which the locals of a call stay from band to band."""
+    if isinstance(call, BandedCall) or not call.graph.locals:
+        return 0, 0
+    size = scratch_bytes(call.graph, _column(call, width), reductions=False)
+    size += -size % LINE
+    memory = np.empty(size * binder.backend.workers + LINE, np.uint8)
+    return -(-binder.address(memory) // LINE) * LINE, size
+
+
+def _column(call: KernelCall, width: int) -> tuple[int, ...]:
+    """Return the most cells of a call along each axis in a column."""
+    return tuple(
+        min(length, max(width, THIN)) if axis == 1 else max(1, length)
+        for axis, length in enumerate(b - a for a, b in zip(call.lo, call.hi, strict=True))
+    )
+
+
+def _whole(call: KernelCall | BandedCall, width: int) -> tuple[Point, Point, int, np.ndarray]:
     """Return the box of a call, the axes of its ends among its arguments, and these for one tile of any size."""
     if isinstance(call, BandedCall):
         return call.touch.lo, call.touch.hi, 2, call.args
     n, where, args = call.graph.ndim, offsets(call.graph), call.args.copy()
-    args[where.tile : where.tile + n] = [max(1, b - a) for a, b in zip(call.lo, call.hi, strict=True)]
+    args[where.tile : where.tile + n] = _column(call, width)
     args[where.tiles : where.tiles + n] = 1
     return call.lo, call.hi, n, args
 

@@ -12,15 +12,17 @@ from typing import Final
 
 from llvmlite import ir
 
+from minga.compile.abi import BANDED, RESUMED, SCRATCH
 from minga.engine.emit import Code, Word
 
 CALLS, TABLE, PROGRESS, YIELD, BANDS = range(5)
 """Words of a wave: number of calls; addresses of their table, of the progress of columns and of libc's sched_yield;
 from BANDS on, the first place, the end and the width of bands along axis 0, then of columns along axis 1."""
 
-FUNCTION, ARGS, BYTES, NDIM, AXES = range(5)
-"""Words of a call: its kernel; its arguments, one copy per worker, and the bytes of a copy; number of axes; from AXES
-on, for axis 0 and then axis 1, the ends of its box, its place, and whether it is computed at once."""
+FUNCTION, ARGS, BYTES, RINGS, RING_BYTES, NDIM, AXES = range(7)
+"""Words of a call: its kernel; its arguments, one copy per worker, and the bytes of a copy; likewise the memory of its
+locals, which a band leaves to the next one of its column, 0 if it has none; number of axes; from AXES on, for axis 0
+and then axis 1, the ends of its box, its place, and whether it is computed at once."""
 AXIS_WORDS: Final = 4
 CALL_WORDS: Final = AXES + 2 * AXIS_WORDS
 
@@ -39,6 +41,8 @@ def wave(module: ir.Module) -> Code:
     own = code.load(args + 8 * PROGRESS) + column * (8 * PROGRESS_WORDS)
     before = own - 8 * PROGRESS_WORDS
     number, side = code.load(worker), leftmost + column * breadth
+    scratch = code.load(worker + 8 * SCRATCH)
+    code.store(1, worker + 8 * BANDED)
     place, done = code.variable(first), code.variable(0)
     with code.repeat(lambda: place.get() < last):
         with code.when(column):
@@ -48,10 +52,17 @@ def wave(module: ir.Module) -> Code:
             words = code.load(call + 8 * ARGS) + number * code.load(call + 8 * BYTES)
             rows, cells = (place.get(), width), (side, breadth)
             with code.when(_restrict(code, call, words, 0, *rows)), code.when(_restrict(code, call, words, 1, *cells)):
+                rings = code.load(call + 8 * RINGS)
+                memory = rings + number * code.load(call + 8 * RING_BYTES)
+                code.store(code.select(rings.equals(0), scratch, memory), worker + 8 * SCRATCH)
+                code.store(code.load(words) > code.load(call + 8 * AXES), worker + 8 * RESUMED)
                 code.call(code.load(call + 8 * FUNCTION), words, 0, worker)
         place.set(place.get() + width)
         done.set(done.get() + 1)
         code.atomic_store(done.get(), own, "release")
+    code.store(scratch, worker + 8 * SCRATCH)
+    for word in (RESUMED, BANDED):
+        code.store(0, worker + 8 * word)
     with code.when(column):  # nobody else reads it any more: the next wave finds nothing done
         code.store(0, before)
     code.finish()
