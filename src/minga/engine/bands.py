@@ -26,10 +26,11 @@ LEAST_ROW: Final = 256
 """Fewest cells of a column of a grid with two axes, whose rows are contiguous."""
 LEAST_COLUMN: Final = 4
 """Fewest rows along axis 1 of a column of a grid with more axes."""
-CALL_BYTES: Final = 128 << 10
-"""Bytes of all arrays, at least, of the cells that a call computes in a band: small cells take little time."""
 CALL_CELLS: Final = 8192
-"""Number of these cells, at least, on a grid with two axes."""
+"""Cells, at least, that a call computes in a band."""
+CALL_BYTES: Final = 128 << 10
+"""Bytes of all arrays of the cells that suffice on a grid with more axes, and that are needed, too, on one with two:
+small cells take little time, and large ones long."""
 
 
 def touch(call: KernelCall) -> Touch | None:
@@ -115,7 +116,7 @@ def best_bands(
     if prod(size) * cell <= budget * workers:
         return None
     row, least, together = (1, LEAST_ROW, USUAL) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN, 1)
-    least_cells = max(CALL_CELLS if len(size) == 2 else 1, int(CALL_BYTES / cell))
+    least_cells = (max if len(size) == 2 else min)(CALL_CELLS, int(CALL_BYTES / cell))
     best: tuple[float, tuple[int, int, int]] | None = None
     for depth in depths or [2**k for k in range(1, len(spreads).bit_length())]:
         deep, wide = spreads[depth - 1]
