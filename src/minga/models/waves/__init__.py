@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
     from minga.models.waves.frequency_bands import band_limited, run_in_bands
     from minga.models.waves.gradient import shot_gradient
-    from minga.models.waves.imaging import Image, shot_image
+    from minga.models.waves.image import Image
+    from minga.models.waves.imaging import shot_image
     from minga.models.waves.injection import record_advance
     from minga.models.waves.inversion import Inversion
     from minga.models.waves.medium import Medium

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
+    from minga.models.waves.elastic.imaging import ElasticImage
     from minga.models.waves.elastic.medium import ElasticMedium
     from minga.models.waves.elastic.model import elastic
     from minga.models.waves.elastic.sources import Explosion, Force, Moment
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from minga.models.waves.elastic.waves import ElasticWaves, prepare_elastic
 
 __all__ = [
+    "ElasticImage",
     "ElasticMedium",
     "ElasticWaves",
     "Explosion",
