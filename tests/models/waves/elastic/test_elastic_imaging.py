@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from elastic_physics import BOUNDARIES, RECORD, SEA, SHAPE, SHOT, SOLID, SOURCES, waves_in
 
 import minga as mg
+from elastic_physics import BOUNDARIES, RECORD, SEA, SHAPE, SHOT, SOLID, SOURCES, waves_in
 from minga.errors import CaseError
 from minga.models.waves import Attenuation, Receivers, Ricker, Shot, Sponge, shot_image, shot_traces
 from minga.models.waves.elastic import ElasticImage, ElasticMedium, Explosion, Force, prepare_elastic
@@ -82,17 +82,18 @@ def test_a_fluid_has_no_converted_waves() -> None:
     sea = prepare_elastic((40, 50), 10.0, dt=1e-3, medium=ElasticMedium(1500.0, 0.0 * z, 1000.0), order=4)
     rock = prepare_elastic((40, 50), 10.0, dt=1e-3, medium=ElasticMedium(1500.0, 700.0 + 0.0 * z, 1000.0), order=4)
     spread = Receivers([(20.0, 10.0 * k) for k in range(0, 50, 5)])
-    data = np.random.default_rng(3).standard_normal((200, 10)).cumsum(axis=0)
-    shot = Shot([Explosion((20.0, 150.0), Ricker(15.0))], spread, data)
+    data = np.random.default_rng(3).standard_normal((200, 20)).cumsum(axis=0)
+    shot = Shot([Explosion((20.0, 150.0), Ricker(15.0))], spread, data, ("vz", "vx"))
     fluid, solid = (shot_image(waves, shot) for waves in (sea, rock))
     assert fluid is not None
     assert solid is not None
-    deep = (slice(10, 40), slice(0, 50))
+    deep = (slice(14, 38), slice(0, 50))
     assert abs(fluid.pp.values[deep]).max() > 0
     ratios = [abs(each.ps.values[deep]).max() / abs(each.pp.values[deep]).max() for each in (fluid, solid)]
     assert ratios[0] < 1e-2 * ratios[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_recorded_velocities_and_their_injection_are_transposes(boundary: str) -> None:
     """Of the traces of any initial waves, without sources."""
@@ -116,6 +117,7 @@ def test_recorded_velocities_and_their_injection_are_transposes(boundary: str) -
     assert abs(other) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_bits_depend_neither_on_ranks_nor_on_memory(boundary: str) -> None:
     waves, shot = waves_in(boundary, SEA, "f4"), data_of()
@@ -130,7 +132,9 @@ def test_bits_depend_neither_on_ranks_nor_on_memory(boundary: str) -> None:
             assert np.array_equal(one.values, other.values)
             assert np.array_equal(one.illumination, other.illumination)
     assert alone.pp.values.shape == SHAPE
-    assert min(abs(each.values).max() for each in (alone.pp, alone.ps)) > 0
+    for each in (alone.pp, alone.ps):
+        assert np.isfinite(each.values).all()
+        assert abs(each.values).max() > 0
 
 
 @pytest.mark.slow

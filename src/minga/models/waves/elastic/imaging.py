@@ -1,15 +1,17 @@
 """Images of elastic waves: reflected and converted waves, told apart by divergence and curl.
 
 The adjoint waves of the data are the recorded waves back in the rock, if each velocity is divided by the density: the
-matrix of a step is skew for the energy, which weighs velocities by it. With the velocity v and the strain of volume e of the
-source's waves and this velocity w, images sum over time
+matrix of a step is skew for the energy, which weighs velocities by it. With the velocity v and the strain of volume e of
+the source's waves and this velocity w, images sum over time
 
     PP = div v  div w        PS = (grad e x n) . curl w
 
 where n is the vertical. The product with n is the condition of Y. Duan, P. Sava, "Scalar imaging condition for elastic
 reverse time migration", Geophysics 80(4), 2015: the curl of converted waves changes its sign with the side from which P
 waves arrive, and so does this product, whence shots from both sides add up. Here e, the integral of div v over time, is
-differentiated in place of div v, so that the derivative does not shift the phase of PS against PP.
+differentiated in place of div v, so that the derivative does not shift the phase of PS against PP. It is the sum of the
+normal stresses over a modulus that counts as constant from cell to cell. Adjoint waves are 0 beyond the ends of the
+grid: images are not right within half the order of the differences, in cells, of a free surface or a wall.
 """
 
 from __future__ import annotations
@@ -121,10 +123,10 @@ def _correlate(equations: Elasticity, fields: Fields, dt: float, widths: tuple[f
     source = rate * total(equations.difference(fields[c.name], c, axis) for axis, c in moving.items())
     data = rate * total(equations.difference(back[axis], c, axis) for axis, c in moving.items())
     modulus, shear = (equations.coefficient(name, fields) for name in ("lambda", "mu"))
-    stress = total(fields[c.name][here] for c in equations.named("normal"))
-    strain = local(stress / (float(len(axes)) * modulus + 2.0 * shear))
-    turned = total(
-        _centred(strain, axis, widths) * _averaged(_curl(equations, back, axis, rate), axis, len(axes))
+    strain = 1.0 / (float(len(axes)) * modulus + 2.0 * shear)
+    stress = local(total(fields[c.name][here] for c in equations.named("normal")))
+    turned = strain * total(
+        _centred(stress, axis, widths) * _averaged(_curl(equations, back, axis, rate), axis, len(axes))
         for axis in axes[1:]
     )
     for name, more in zip(IMAGES, (source * data, turned, source * source), strict=True):
