@@ -1,8 +1,8 @@
 """Images of elastic waves: reflected and converted waves, told apart by divergence and curl.
 
 The adjoint waves of the data are the recorded waves back in the rock, if each velocity is divided by the density: the
-matrix of a step is skew for the energy, which weighs velocities by it. With the velocity v and the strain of volume e of
-the source's waves and this velocity w, images sum over time
+matrix of a step is skew for the energy, which weighs velocities by it. With the velocity v and the strain of volume e
+of the source's waves and this velocity w, images sum over time
 
     PP = div v  div w        PS = (grad e x n) . curl w
 
