@@ -214,6 +214,7 @@ class Course:
                 with program.when(self.events.watched["voltage"].sign != 0.0):
                     program.let(self.exhausted, 0)
                     program.let(self.begun, self.state.time)
+                    self.events.count(program, self.number)
                     self._advance(program)
                     program.let(self.waiting, 0)
 
