@@ -131,7 +131,11 @@ class Iteration:
         then = [c.next for c in state.concentration]
         ratio = Register("guess ratio")
         # The potential before the first step is not a solution that could be extrapolated.
-        program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
+        smooth = as_node(self.levels) > 1
+        if self.course is not None:
+            # Nor is a jump at the beginning of a segment a change that would go on.
+            smooth = smooth & (self.course.steps > 1)
+        program.let(ratio, where(smooth, formula.ratio, 0.0))
         with contextlib.nullcontext() if guessed is None else program.when(~guessed):
             program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
             program.apply(

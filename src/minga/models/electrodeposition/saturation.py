@@ -63,8 +63,8 @@ def saturation_diagnostics(step: Program, problem: Problem, state: State) -> Dia
             salt = " or ".join(item.name for item in problem.sparing)
             return Finding(
                 f"after step {at} the solution may be oversaturated: {engine.read(product):.3g} times the solubility "
-                f"product of {salt}, at {problem.grid.place(int(engine.read(corner)))}. A salt would crystallise there, "
-                "which the model does not describe; a bath without one of its ions, or a more dilute one, avoids this",
+                f"product of {salt}, at {problem.grid.place(int(engine.read(corner)))}. It would crystallise there, "
+                "which the model does not describe; a bath without one of its ions, or a more dilute bath, avoids this",
                 {"saturation_step": at},
             )
         where_ = problem.grid.place(int(engine.read(place)))
