@@ -118,6 +118,40 @@ def test_a_salt_that_would_not_be_dissolved_is_told(bath: Mapping[str, Any], tol
     assert any("oversaturated" in text and "Cu 1300 mol/m3" in text and "y = " in text for text in texts) == told
 
 
+SILVER = [
+    {"name": "Ag", "charge": 1, "diffusivity": 1.648e-9, "bulk": 40.0},
+    {"name": "NO3", "charge": -1, "diffusivity": 1.9e-9, "bulk": 40.0},
+    {"name": "H", "charge": 1, "diffusivity": 9.31e-9, "bulk": 10.0},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("anion", "told"), [("SO4", True), ("ClO4", False)])
+def test_a_pair_of_ions_that_precipitates_is_told(anion: str, told: bool) -> None:
+    """Silver dissolves at the anode, where sulphate gathers; the bath itself is below the solubility product."""
+    charge = -2 if anion == "SO4" else -1
+    other = {"name": anion, "charge": charge, "diffusivity": 1.07e-9, "bulk": 10.0 / abs(charge)}
+    bath = {"electrolyte": None, "concentration": None, "species": [*SILVER, other]}
+    times = {**TIME, "end": "10 s", "every": "5 s"}
+    result = run(**{**BATH, **bath}, current="20 A/m2", time=times, cutoff="20 V")
+    texts = [finding.text for finding in result.findings]
+    assert any("product of Ag2SO4, at cell (7,)" in text for text in texts) == told
+
+
+def test_a_bath_with_a_pair_of_ions_that_precipitates_is_told_before_it_starts() -> None:
+    """0.1 M of silver and 0.05 M of sulphate: 5e-4 mol3/l3 against 1.2e-5."""
+    grid = validate(GridSettings, {"shape": [8]}, "grid")
+    own = {"acid": "H2SO4", "acid_concentration": "0.05 M", "concentration": "0.1 M"}
+    texts = {}
+    for salt in ("AgNO3", "CuSO4"):
+        settings = {**BATH, **own, "electrolyte": salt, "current": "1 A/m2", "time": TIME}
+        model = load_model("electrodeposition", {"electrodeposition": settings}, grid, Path())
+        texts[salt] = [text for name, text in model.notes if name == "warning" and "Ag2SO4" in text]
+    assert texts["CuSO4"] == []
+    assert len(texts["AgNO3"]) == 1
+    assert "41.7 times its solubility product" in texts["AgNO3"][0]
+
+
 @pytest.mark.slow
 def test_a_bath_that_is_saturated_from_the_beginning_is_told_before_it_starts() -> None:
     grid = validate(GridSettings, {"shape": [8]}, "grid")

@@ -30,10 +30,11 @@ CAPACITY = 0.5
 
 
 def growing(
-    *, capacity: float = CAPACITY, order: int = 2, every: float = 0.25, agreement: float = 1e-9, **drive: Any
-) -> Model:
+    *, high: int = 12, capacity: float = CAPACITY, order: int = 2, every: float = 0.25, agreement: float = 1e-9,
+    **drive: Any,
+) -> Model:  # fmt: skip
     """A millimetre of copper sulphate between copper plates with a double layer, in which a deposit grows."""
-    grid = Grid((12, WIDE), spacing=(SIDE, SIDE), axes=("y", "x"), periodic=(False, True))
+    grid = Grid((high, WIDE), spacing=(SIDE, SIDE), axes=("y", "x"), periodic=(False, True))
     metal = Electrode({"Cu": Reversible(100.0)}, capacity=capacity)
     steps = Steps(end=20.0, every=every, first=min(0.05, every), adaptive=order == 2, tolerance=2e-2, order=order)
     growth = Growth("Cu", 7.1e-6, porosity=0.9994)
@@ -62,6 +63,18 @@ def test_both_electrodes_have_one_current_until_the_deposit_touches_the_anode(ca
     assert (fields["kind"][-1] == CATHODE).any()
     assert seen["deposit_cells"][-1] > seen["deposit_cells"][-2]
     np.testing.assert_allclose(seen["current_cathode"], seen["current"], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_current_half_way_is_that_before_the_deposit_touched_the_anode() -> None:
+    """Two rows of cells, between which all current passes until a cell of the second one is metal."""
+    kinds = np.zeros((2, WIDE), np.uint8)
+    kinds[0, 3] = CATHODE
+    seen, fields = recorded(growing(voltage=0.1, high=2, capacity=0.0, order=1, every=0.05, kinds=kinds), 100)
+    assert (fields["kind"][1] == CATHODE).any()
+    assert seen["steps_taken"][-1] == seen["steps_taken"][-2]
+    assert seen["deposit_cells"][-1] > seen["deposit_cells"][-2]
+    np.testing.assert_allclose(seen["current_middle"], seen["current"], rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -226,6 +226,19 @@ def test_a_limit_that_is_passed_from_the_beginning_ends_its_segment_at_once() ->
 
 
 @pytest.mark.slow
+def test_limits_that_are_never_reached_are_named() -> None:
+    """The bath needs 36 mV at 100 A/m2; a segment that is repeated counts as one."""
+    held = {"hold": "100 A/m2", "time": "0.5 s"}
+    cycle = [{**held, "until": {"voltage": "1 V"}}, {**held, "until": {"charge": "10 C/m2"}}, {"rest": "0.5 s"}]
+    result = run(program=[{"repeat": 2, "of": cycle}], time={**TIME, "end": "4 s"})
+    said = str(result.ended)
+    assert said.startswith("the program is complete")
+    assert "; segment 1 never reached its limit of the voltage" in said
+    assert "segment 2 never" not in said
+    assert "segment 3 never" not in said
+
+
+@pytest.mark.slow
 def test_a_ramp_has_its_voltage_in_steps_of_two_stages() -> None:
     """Steps after a cell has turned solid have two."""
     grid = validate(GridSettings, {"shape": [12, 6]}, "grid")

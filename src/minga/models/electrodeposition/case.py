@@ -38,6 +38,7 @@ from minga.models.electrodeposition.protocols.segments import Part, largest_curr
 from minga.models.electrodeposition.race import check_grain
 from minga.models.electrodeposition.reacting import check_reactions
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
+from minga.models.electrodeposition.solubility import PRODUCTS
 from minga.models.electrodeposition.units import scaled_units, units_of
 from minga.space.grid import Grid
 
@@ -177,6 +178,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         cutoff=_cutoff(settings, protocol),
         solution=solution_for(settings, species, constants, directory),
         saturation=_saturation(settings, species),
+        sparing=() if settings.scaled else tuple(s for s in PRODUCTS if s.within(ion.name for ion in species)),
         molar_volume=None if settings.scaled else METALS.get(metal.name),
         gravity=gravity,
         flow=flow,

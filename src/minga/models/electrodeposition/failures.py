@@ -13,7 +13,7 @@ from minga.models.electrodeposition.counters import COMPLETE, EXHAUSTED, REACHED
 from minga.models.electrodeposition.groups import Salt, limiting_current
 from minga.models.electrodeposition.iteration import NEVER
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.protocols.segments import LIMITS
+from minga.models.electrodeposition.protocols.segments import LIMITS, segments_of
 from minga.models.electrodeposition.stepping import Stepping
 
 __all__ = ["ending", "explainer"]
@@ -76,7 +76,7 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
         if engine.read(stepping.ended) == REACHED:
             return f"the deposit reached the anode {when}"
         if engine.read(stepping.ended) == COMPLETE:
-            return f"the program is complete {when}{_at_once(engine, stepping)}"
+            return f"the program is complete {when}{_at_once(engine, stepping)}{_never(engine, stepping, problem)}"
         if engine.read(stepping.ended) == EXHAUSTED:
             least = engine.read(stepping.least)
             why = "an electrode has run out of ions"
@@ -104,6 +104,17 @@ def _at_once(engine: Engine, stepping: Stepping) -> str:
         return ""
     number = int(engine.read(events.at_once_in)) + 1
     return f"; segment {number} ended at once, because its limit of the {LIMITS[found - 1]} was passed where it began"
+
+
+def _never(engine: Engine, stepping: Stepping, problem: Problem) -> str:
+    """Return which segments always lasted for their whole duration, although they have limits."""
+    assert stepping.course is not None
+    found = ""
+    for number, register in stepping.course.events.ends.items():
+        if engine.read(register) == 0:
+            limits = " and ".join(list(segments_of(problem.protocol))[number].until)
+            found += f"; segment {number + 1} never reached its limit of the {limits}"
+    return found
 
 
 def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunError | None]:

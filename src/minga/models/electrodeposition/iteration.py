@@ -67,7 +67,7 @@ class Iteration:
         True for passes that end once the next change, extrapolated from the last two, is below the tolerance. Only the
         last of them solves for the concentrations to the full accuracy.
     counted
-        The charges that ions bring to the electrodes, by which the current of an economical iteration is checked.
+        The charges that ions bring to the electrodes, by which a given current is checked after the last pass.
     passes, converged, change, place
         Results of the last attempt: the number of passes, 1 if it converged and 0 if not, the last change of the
         potential in RT/F (the next one where that was estimated), and the cell where it was largest.
@@ -131,7 +131,11 @@ class Iteration:
         then = [c.next for c in state.concentration]
         ratio = Register("guess ratio")
         # The potential before the first step is not a solution that could be extrapolated.
-        program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
+        smooth = as_node(self.levels) > 1
+        if self.course is not None:
+            # Nor is a jump at the beginning of a segment a change that would go on.
+            smooth = smooth & (self.course.steps > 1)
+        program.let(ratio, where(smooth, formula.ratio, 0.0))
         with contextlib.nullcontext() if guessed is None else program.when(~guessed):
             program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
             program.apply(
@@ -153,14 +157,14 @@ class Iteration:
             self._pass(program, then)
         self.transport.restore(program)
         program.let(self.converged, where(self.change <= self.tolerance, 1, 0))
-        if self.counted is not None and self.economical and self.problem.voltage is None:
+        if self.counted is not None and self.problem.galvanostatic:
             self._check_current(program, self.counted)
         program.let(self.all_passes, self.all_passes + self.passes)
 
     def _check_current(self, program: Program, counted: Charges) -> None:
         """Record that an attempt has not converged if its current is not the given one.
 
-        The last pass ends an economical iteration before its change is known to be small: that is estimated.
+        The current that ends the passes is that before the last of them.
         """
         counted.attempt(program)
         self._miss(program, (as_node(self._density) * self.plane + counted.current(1)) / self.formula.rate)

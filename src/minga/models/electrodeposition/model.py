@@ -121,9 +121,9 @@ def _semi_implicit(
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids, inner)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
-    charged = [problem.cathode.capacity or problem.growth, problem.growth]
+    charged = [problem.cathode.capacity or problem.growth, problem.growth or problem.galvanostatic]
     layers = tuple(ElectrodeCharge(poisson, state, cathode=n == 0) for n, there in enumerate(charged) if there)
-    counted = problem.protocol or problem.competing or problem.growth
+    counted = problem.galvanostatic or problem.protocol or problem.competing or problem.growth
     charges = Charges(problem, state, transport, layers) if counted else None
     course = None
     if problem.protocol and charges is not None:

@@ -60,9 +60,7 @@ def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
 def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     """Return the facts about a cell as pairs of a name and a text."""
     unit = _SCALED if scaled else _SI
-    for ion in problem.species:
-        if ion.bulk > (limit := problem.saturation.get(ion.name, math.inf)):
-            yield "warning", f"{ion.bulk:.4g} mol/m3 of {ion.name}: its salt is saturated at about {limit:.4g} mol/m3"
+    yield from _undissolved(problem)
     yield from _amplitudes(problem, unit)
     if problem.current is not None and (drop := abs(_drop(problem, problem.current))) > problem.cutoff:
         across = f"the bath alone would need {drop:.3g}{unit['potential']} without the solids in it"
@@ -105,6 +103,18 @@ _SI = {
     "potential": " V", "velocity": " m/s", "conductivity": " S/m",
 }  # fmt: skip
 _SCALED = dict.fromkeys(_SI, "")
+
+
+def _undissolved(problem: Problem) -> Notes:
+    """Return warnings of salts that the bath does not dissolve."""
+    for ion in problem.species:
+        if ion.bulk > (limit := problem.saturation.get(ion.name, math.inf)):
+            yield "warning", f"{ion.bulk:.4g} mol/m3 of {ion.name}: its salt is saturated at about {limit:.4g} mol/m3"
+    bath = {ion.name: ion.bulk for ion in problem.species}
+    for salt in problem.sparing:
+        if (times := salt.ratio(bath)) > 1.0:
+            ions = " and ".join(f"{bath[name]:.4g} mol/m3 of {name}" for name in salt.ions)
+            yield "warning", f"{ions}: {salt.name} may precipitate; {times:.3g} times its solubility product"
 
 
 def _amplitudes(problem: Problem, unit: dict[str, str]) -> Notes:

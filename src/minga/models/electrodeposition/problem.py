@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from minga.models.electrodeposition.protocols.segments import Part, segments_of
 from minga.models.electrodeposition.reaction import Reacting, group_of
+from minga.models.electrodeposition.solubility import Sparing
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
@@ -290,6 +291,8 @@ class Problem:
         free ions of constant diffusivities.
     saturation
         Concentration of an ion, by name, above which its salt is oversaturated, mol/m3, where it is known.
+    sparing
+        Sparingly soluble salts that the ions can form.
     molar_volume
         Volume of a mole of compact metal, m3/mol; None where it is not known.
     gravity
@@ -319,6 +322,7 @@ class Problem:
     cutoff: float = math.inf
     solution: Solution | Equilibrium | None = None
     saturation: Mapping[str, float] = field(default_factory=dict)
+    sparing: tuple[Sparing, ...] = ()
     molar_volume: float | None = None
     gravity: tuple[float, ...] = ()
     flow: bool = False

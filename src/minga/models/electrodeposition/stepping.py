@@ -63,7 +63,8 @@ class Stepping:
     attempts
         Largest number of attempts in one step of the run, where the lengths of time steps are adaptive.
     charges
-        The charges that ions bring to the electrodes, where a program, several reactions or a deposit need them.
+        The charges that ions bring to the electrodes, where a given current, a program, several reactions
+        or a deposit need them.
     rates
         Fields of dc/dt of each species at the last step: slots now, next.
     growing

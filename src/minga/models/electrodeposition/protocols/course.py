@@ -60,6 +60,8 @@ class Course:
         Longest step of the segment, s.
     corner
         Time at which the segment ends, s.
+    steps
+        Number of accepted steps in the segment.
     """
 
     problem: Problem
@@ -79,6 +81,7 @@ class Course:
     level: Register = field(default_factory=lambda: Register("level"))
     begun: Register = field(default_factory=lambda: Register("segment since"))
     corner: Register = field(default_factory=lambda: Register("corner", initial=NEVER))
+    steps: Register = field(default_factory=lambda: Register("steps in segment", "i8"))
     longest: Register = field(default_factory=lambda: Register("longest step", initial=NEVER))
     formula: tuple[Register, ...] = field(
         default_factory=lambda: tuple(Register(f"level {w}") for w in ("start", "slope", "amplitude", "pulsatance"))
@@ -113,6 +116,7 @@ class Course:
                     self._load(program, segment, proposal)
             program.let(self.state.last, 0.0)
             program.let(self.waiting, 1)
+            program.let(self.steps, 0)
             if self.spectrum is not None:
                 self.spectrum.begin(program)
             if self.peaks is not None:
@@ -174,6 +178,7 @@ class Course:
 
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, and the end of the segment."""
+        program.let(self.steps, self.steps + 1)
         self.events.commit(program, self.number, self.begun)
         if self.spectrum is not None or self.peaks is not None:
             self._measure(program)
@@ -214,6 +219,7 @@ class Course:
                 with program.when(self.events.watched["voltage"].sign != 0.0):
                     program.let(self.exhausted, 0)
                     program.let(self.begun, self.state.time)
+                    self.events.count(program, self.number)
                     self._advance(program)
                     program.let(self.waiting, 0)
 

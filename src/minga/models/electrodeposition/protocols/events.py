@@ -75,6 +75,8 @@ class Events:
         0, or 1 + the number in `LIMITS` of the first limit that ended a segment in its first moment.
     at_once_in
         The number of that segment.
+    ends
+        How often a limit has ended a segment, by the number of each segment that has limits.
     factor
         Fraction of the attempted step after which a limit is passed; 1 if none is, or if the step is good.
     """
@@ -90,10 +92,14 @@ class Events:
     reached: Register = field(default_factory=lambda: Register("limit reached", "i8"))
     at_once: Register = field(default_factory=lambda: Register("limit passed at once", "i8"))
     at_once_in: Register = field(default_factory=lambda: Register("segment that a limit ended at once", "i8"))
+    ends: dict[int, Register] = field(init=False)
     factor: Register = field(default_factory=lambda: Register("step until limit", initial=1.0))
 
     def __post_init__(self) -> None:
-        used = {limit for segment in segments_of(self.problem.protocol) for limit in segment.until}
+        segments = list(segments_of(self.problem.protocol))
+        used = {limit for segment in segments for limit in segment.until}
+        ends = {n: Register(f"ends of segment {n} by a limit", "i8") for n, s in enumerate(segments) if s.until}
+        object.__setattr__(self, "ends", ends)
         watched = {limit: Watched.declare(limit) for limit in LIMITS if limit in used}
         object.__setattr__(self, "watched", watched)
 
@@ -134,8 +140,15 @@ class Events:
         with program.when((self.reached > 0) & (self.at_once == 0) & brief):
             program.let(self.at_once, self.reached)
             program.let(self.at_once_in, number)
+        with program.when(self.reached > 0):
+            self.count(program, number)
         for item in self.watched.values():
             program.let(item.before, item.now)
+
+    def count(self, program: Program, number: Register) -> None:
+        """Record that a limit has ended the segment of this number."""
+        for segment, register in self.ends.items():
+            program.let(register, register + where(as_node(number) == segment, 1, 0))
 
     def shorten(self, program: Program, proposal: Register, careful: Register) -> None:
         """Record the length of the next attempt, where the last one was refused only because it passed a limit."""
