@@ -80,8 +80,8 @@ def average(run: Path, names: Sequence[str], after: str) -> str:
         if found.drifts:
             first, second = found.halves
             lines.append(
-                f"  its halves, {first:.4g} and {second:.4g}{of}, differ by more than {DRIFT:g} standard errors: the state "
-                "may still be changing; average from later on, or run longer"
+                f"  its halves, {first:.4g} and {second:.4g}{of}, differ by more than {DRIFT:g} standard errors: the "
+                "state may still be changing; average from later on, or run longer"
             )
     return "\n".join(lines)
 

@@ -344,8 +344,7 @@ def _shared(datasets: Sequence[xarray.Dataset]) -> dict[Any, Any]:
 
 
 def _dimensions(values: Mapping[str, object], taken: Container[str]) -> list[str]:
-    """Return the names of the dimensions: the last words of keys, where these differ from all others and from `taken`,
-    the names of variables and axes; otherwise the whole keys."""
+    """Return the names of the dimensions: the last words of keys, or whole keys where others or `taken` have these."""
     last = [name.rpartition(".")[2] for name in values]
     return [
         short if last.count(short) == 1 and short not in taken else name

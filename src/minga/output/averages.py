@@ -44,7 +44,7 @@ class TimeAverage:
 
     @property
     def drifts(self) -> bool:
-        """Whether the halves differ more than those of a steady state usually do."""
+        """True if the halves differ more than those of a steady state usually do."""
         first, second = self.halves
         return abs(second - first) > DRIFT * self.mean_error
 
