@@ -86,8 +86,12 @@ def _made(
     if stands_for is not None:
         cells = f"{_by(problem.grid.shape)} cells, which stand for the {_by(stands_for)} of the case"
         notes.insert(0, ("cells", f"planned and described on {cells}"))
+    clock = model.clock
+    if settings.scaled and clock is not None:
+        clock = replace(clock, unit="1")
     return replace(
         model,
+        clock=clock,
         units=scaled_units(model.units) if settings.scaled else model.units,
         notes=tuple(notes),
         steps=problem.steps.count,
