@@ -270,7 +270,7 @@ def _check_drive(settings: ElectrodepositionSettings) -> None:
         found = ("both " if len(given) == 2 else "") + (" and ".join(given) or "neither voltage nor current")
         raise CaseError(
             f"the case has {found}: exactly one of voltage, current and program must drive the cell",
-            key="electrodeposition.voltage",
+            key=f"electrodeposition.{given[0] if given else 'voltage'}",
             remedy='write voltage = 0.5, current = "5 mA/cm2", or program = [{hold = "5 mA/cm2", time = "10 s"}]',
         )
 
