@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ def test_mean_and_fluctuation() -> None:
     """Without the last sample, where the run ended."""
     said = in_process("average", "run", "--of", "flow", "--after", "3.9")
     assert said.status == 0, said.err
-    assert said.out.startswith("flow: mean 1.96774 +-")
+    assert said.out.startswith("flow: mean 1.97 +- 0.18, fluctuation (rms) 0.9995 +- ")
     assert "31 samples from t = 4 to 19" in said.out
 
 
@@ -76,6 +77,16 @@ def test_times_and_counts_are_averaged_only_by_name(run: Path) -> None:
     lines = in_process("average", "run").out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["flow"]
     assert in_process("average", "run", "--of", "dt").out.startswith("dt: mean 0.1")
+
+
+def test_a_state_that_still_changes_is_told(run: Path) -> None:
+    wave = [math.sin(1.3 * n) for n in range(64)]
+    series = {"steady": wave, "falling": [5.0 - 0.05 * n + value for n, value in enumerate(wave)]}
+    (run / "series.json").write_text(json.dumps(series | {"step": list(range(64))}))
+    assert "halves" not in in_process("average", "run", "--of", "steady").out
+    said = in_process("average", "run", "--of", "falling").out
+    first, second = 5.0 - 0.05 * 15.5 + np.mean(wave[:32]), 5.0 - 0.05 * 47.5 + np.mean(wave[32:])
+    assert f"its halves, {first:.4g} and {second:.4g}, differ" in said
 
 
 def test_few_samples_need_more_observations(run: Path) -> None:

@@ -234,3 +234,15 @@ def test_a_case_for_several_ranks(in_tmp_path: Path) -> None:
     Path("cases/small.toml").write_text(text + "\n[observers.finite]\n")
     with pytest.raises(mg.CaseError, match="does not run the observers of a case"):
         mg.sweep("cases/small.toml", {"automaton.rule": ["B3/S23"]}, steps=2, workers=1)
+
+
+def test_a_key_whose_last_word_is_an_observable_names_its_dimension(in_tmp_path: Path) -> None:
+    """As the voltage of a cell, which is both given and observed."""
+    Path("grown.py").write_text(
+        "import minga as mg\n\n\n"
+        "def model(largest_u: float = 1.0):\n"
+        '    return mg.pde("0", mg.Grid((4,)), initial=largest_u, integrator="euler", dt=0.1)\n'
+    )
+    history = mg.sweep("grown.py", {"parameters.largest_u": [1.0, 2.0]}, steps=1, every=1, workers=1)
+    assert history.u.dims[0] == "parameters.largest_u"
+    assert history.largest_u.isel(observed=-1).values.tolist() == history["parameters.largest_u"].values.tolist()

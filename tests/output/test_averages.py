@@ -39,8 +39,12 @@ def test_a_wave_and_a_constant() -> None:
     wave = time_average(2.0 + np.cos(2.0 * np.pi * np.arange(64) / 16))
     assert wave.mean == pytest.approx(2.0, abs=1e-14)
     assert wave.rms == pytest.approx(math.sqrt(0.5), rel=1e-14)
+    assert not wave.drifts
+    assert time_average(np.arange(100.0)).halves == (24.5, 74.5)
+    assert time_average(np.arange(100.0)).drifts
     still = time_average([4.0] * 9)
     assert (still.mean, still.rms, still.mean_error, still.rms_error, still.samples) == (4.0, 0.0, 0.0, 0.0, 9)
+    assert not still.drifts
 
 
 @pytest.mark.parametrize("values", [[1.0] * 7, [1.0] * 8 + [math.nan], np.ones((8, 8)), "abc", None, [1.0, [2.0]]])

@@ -146,9 +146,9 @@ def test_the_limiting_current_with_ion_pairs() -> None:
 def test_the_voltage_below_the_limit_with_ion_pairs(bottom: float) -> None:
     """It is that of the activities, and of the potential in the solution."""
     exact, voltage = between(bottom)
-    found = [steady(cells, with_pairs(), voltage, agreement=1e-8)["current_cathode"] for cells in (32, 64)]
-    assert found[1] == pytest.approx(exact, rel=4e-3)
-    assert 2.0 * found[1] - found[0] == pytest.approx(exact, rel=1e-3)
+    for cells in (16, 32):
+        found = steady(cells, with_pairs(), voltage, agreement=1e-8)["current_cathode"]
+        assert found == pytest.approx(exact, rel=6e-4)
 
 
 @pytest.mark.slow

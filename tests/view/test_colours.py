@@ -60,13 +60,23 @@ def test_limits_hold_all_finite_values() -> None:
     assert limits_of([])[:2] == (0.0, 1.0)
 
 
+def test_a_signed_scale_shows_most_frames_of_values_that_grow() -> None:
+    """Disturbances grow by decades until they saturate; quiet frames are not shown at the cost of those at the end."""
+    values = np.linspace(-1.0, 1.0, 1001)
+    grown = [values * size for size in (1e-4, 1e-3, 1e-2, 0.1, 0.8, 1.0, 1.2)]
+    assert limits_of(grown, signed=True).high == pytest.approx(0.9 * 0.97, abs=1e-2)
+    assert limits_of([values * 1e-3, values], signed=True).high == pytest.approx(0.97, abs=1e-2)
+    decayed = [values, *[values * 1e-3] * 3]
+    assert limits_of(decayed, signed=True).high == pytest.approx(0.97e-3, abs=1e-5)
+
+
 def test_a_signed_scale_ends_where_values_are_usual() -> None:
     quiet = np.linspace(-1.0, 1.0, 1001)
     loud, silent = quiet * 1000, np.zeros(1001)
     low, high, least, most = limits_of([silent, loud, quiet, quiet * 1.1, np.array([np.nan])], signed=True)
     assert low == -high
     assert (least, most) == (-1000.0, 1000.0)
-    assert high == pytest.approx(1.1 * 0.97, abs=1e-2)
+    assert high == pytest.approx(1.05 * 0.97, abs=1e-2)
     assert limits_of([silent], signed=True)[:2] == (-1.0, 1.0)
     scale = colour_scale((low, high), quiet.dtype, {"colour_scale": "signed"})
     assert (scale.low, scale.high) == (low, high)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from minga.engine.clock import Clock
 from minga.errors import CaseError, suggest
-from minga.output.averages import FEWEST, time_average
+from minga.output.averages import DRIFT, FEWEST, time_average
 from minga.output.directory import RunDirectory
 from minga.output.series import STEP, TIMES, SeriesFile
 from minga.output.store import FrameReader
@@ -72,10 +73,27 @@ def average(run: Path, names: Sequence[str], after: str) -> str:
         of = "" if units.get(name, "1") == "1" else f" {units[name]}"
         found = time_average(np.asarray(series[name], np.float64)[kept])
         lines.append(
-            f"{name}: mean {found.mean:.6g} +- {found.mean_error:.2g}{of}, fluctuation (rms) {found.rms:.4g} +- "
-            f"{found.rms_error:.2g}{of}, {found.samples} samples from {axis} {at[0]:g} to {at[-1]:g}{of_time}"
+            f"{name}: mean {_measured(found.mean, found.mean_error)}{of}, fluctuation (rms) "
+            f"{_measured(found.rms, found.rms_error)}{of}, {found.samples} samples from {axis} {at[0]:g} to "
+            f"{at[-1]:g}{of_time}"
         )
+        if found.drifts:
+            first, second = found.halves
+            lines.append(
+                f"  its halves, {first:.4g} and {second:.4g}{of}, differ by more than {DRIFT:g} standard errors: the "
+                "state may still be changing; average from later on, or run longer"
+            )
     return "\n".join(lines)
+
+
+def _measured(value: float, error: float) -> str:
+    """Return a value with its error, both to the second digit of the error."""
+    if not error or not math.isfinite(error) or error < 1e-6 * abs(value):
+        return f"{value:.6g} +- {error:.2g}"
+    decimals = max(1 - math.floor(math.log10(error)), 0)
+    if max(abs(value), error) >= 1e6 or decimals > 6:
+        return f"{value:.{max(math.floor(math.log10(max(abs(value), error))) + decimals, 1)}e} +- {error:.1e}"
+    return f"{value:.{decimals}f} +- {error:.{decimals}f}"
 
 
 def _begin(after: str, unit: str | None) -> float:

@@ -6,7 +6,7 @@ import contextlib
 import io
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -86,7 +86,8 @@ def sweep(
         of an example or of a file. The function may be one of a notebook or script.
     parameters
         The values of each parameter by its name: numbers or texts. Of a case these are its keys, such as
-        ``"gray-scott.F"``; the last word then names the dimension, if it is the only such word.
+        ``"gray-scott.F"``; the last word then names the dimension, if it is the only such word and no variable has
+        this name.
     steps
         How many steps to do; may be left out for a model or a case that says so itself, or with ``until``.
     workers
@@ -194,7 +195,8 @@ def _model(task: _Task) -> tuple[Model, dict[str, Any]]:
     """Return the model of a run, and the settings that its case gives."""
     if not isinstance(task.make, str):
         return task.make(**task.point), {}
-    case = read_case(task.make, options=task.point)
+    ends = {f"run.{name}": task.settings[name] for name in ("steps", "until") if name in task.settings}
+    case = read_case(task.make, options={**ends, **task.point})
     if case.observers:
         raise CaseError(
             "a sweep does not run the observers of a case",
@@ -217,10 +219,10 @@ def _check_names(task: _Task, model: Model) -> None:
     variables = variables_of(model.visible)
     axes = {coordinate.name for variable in variables for coordinate in variable.coordinates}
     taken = {*OF_RESULTS, *_OF_EACH, *axes, *model.observables, *(each.name for each in variables)}
-    for key, name in zip(task.point, _dimensions(task.point), strict=True):
-        if name in taken:
+    for key in task.point:
+        if key in taken:
             raise CaseError(
-                f"parameter {key!r}: the dimension {name!r} would have the name of a variable or an axis of the runs",
+                f"parameter {key!r}: the dimension {key!r} would have the name of a variable or an axis of the runs",
                 remedy="give the parameter another name, in a function that makes the models",
             )
 
@@ -314,7 +316,7 @@ def _combined(tasks: Sequence[_Task], answers: Sequence[_Answer], values: Mappin
     nested: Any = [
         _with_outcome(nothing if answer.dataset is None else answer.dataset, answer.failure) for answer in answers
     ]
-    names = _dimensions(values)
+    names = _dimensions(values, {*OF_RESULTS, *_OF_EACH, *map(str, first.variables), *map(str, first.dims)})
     for several in reversed(list(values.values())):
         nested = [nested[begin : begin + len(several)] for begin in range(0, len(nested), len(several))]
     found: xarray.Dataset = xarray.combine_nested(
@@ -341,10 +343,13 @@ def _shared(datasets: Sequence[xarray.Dataset]) -> dict[Any, Any]:
     }
 
 
-def _dimensions(values: Mapping[str, object]) -> list[str]:
-    """Return the names of the dimensions: the last words of keys, where these differ from all others."""
+def _dimensions(values: Mapping[str, object], taken: Container[str]) -> list[str]:
+    """Return the names of the dimensions: the last words of keys, or whole keys where others or `taken` have these."""
     last = [name.rpartition(".")[2] for name in values]
-    return [short if last.count(short) == 1 else name for short, name in zip(last, values, strict=True)]
+    return [
+        short if last.count(short) == 1 and short not in taken else name
+        for short, name in zip(last, values, strict=True)
+    ]
 
 
 def _with_outcome(dataset: xarray.Dataset, failure: str) -> xarray.Dataset:

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import CaseError
 
-__all__ = ["FEWEST", "TimeAverage", "time_average"]
+__all__ = ["DRIFT", "FEWEST", "TimeAverage", "time_average"]
 
 FEWEST: Final = 8
 """Smallest number of blocks from which an uncertainty is estimated."""
+DRIFT: Final = 3.0
+"""Standard errors of the mean by which the halves of a steady state rarely differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class TimeAverage:
         Their standard errors.
     samples
         Number of samples.
+    halves
+        Means of the first and of the second half of the samples.
     """
 
     mean: float
@@ -36,6 +40,13 @@ class TimeAverage:
     mean_error: float
     rms_error: float
     samples: int
+    halves: tuple[float, float]
+
+    @property
+    def drifts(self) -> bool:
+        """True if the halves differ more than those of a steady state usually do."""
+        first, second = self.halves
+        return abs(second - first) > DRIFT * self.mean_error
 
 
 def time_average(values: ArrayLike) -> TimeAverage:
@@ -74,7 +85,9 @@ def time_average(values: ArrayLike) -> TimeAverage:
     squares = (x - mean) * (x - mean)
     rms = math.sqrt(math.fsum(squares) / len(x))
     error = _standard_error(squares)
-    return TimeAverage(mean, rms, _standard_error(x), error / (2.0 * rms) if rms else 0.0, len(x))
+    middle = len(x) // 2
+    halves = math.fsum(x[:middle]) / middle, math.fsum(x[middle:]) / (len(x) - middle)
+    return TimeAverage(mean, rms, _standard_error(x), error / (2.0 * rms) if rms else 0.0, len(x), halves)
 
 
 def _standard_error(x: NDArray[np.float64]) -> float:

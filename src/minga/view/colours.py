@@ -37,7 +37,9 @@ __all__ = [
 FLAG_COLOURS = "flag_colors"
 SIGNED = "colour_scale"
 _CLIPPED = 97.0
-"""Percentage of the values of a frame that a signed scale covers; its end is the median over the frames."""
+"""Percentage of the values of a frame that a signed scale covers; its end is the median over frames that are alike."""
+_SEEN = 30.0
+"""Largest factor between the values of two frames of which one scale shows both."""
 _USUAL, _FAR, _JUDGED = 0.9, 5.0, 4
 """Share of the frames that always count, factor by which others may reach farther, and least number of frames."""
 FEW_STATES = 16
@@ -193,7 +195,8 @@ def limits_of(frames: Iterable[Values], signed: bool = False) -> Limits:
 
     For floats the scale covers the usual values in these frames: if values of few frames reach much farther than those
     of all others, they are clipped. For ``signed`` values both ends are equally far from 0 and cover the usual values:
-    frames of zeros do not count, and frames with large values count no more than others.
+    frames of zeros do not count, and frames with large values count no more than others. If values grow or decay so
+    far that no scale shows all frames, it is that of most frames, and of the louder ones where as many are quiet.
     """
     ends, loud, floats = [], [], False
     for frame in frames:
@@ -205,10 +208,19 @@ def limits_of(frames: Iterable[Values], signed: bool = False) -> Limits:
             loud.append(loudness)
     least, most = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
     if signed:
-        usual = float(np.median(loud)) if loud else 1.0
+        usual = float(np.median(_together(loud))) if loud else 1.0
         return Limits(-usual, usual, least, most) if ends else Limits(-usual, usual, -usual, usual)
     low, high = _usual(ends) if floats else (least, most)
     return Limits(low, high, least, most)
+
+
+def _together(loud: Sequence[float]) -> list[float]:
+    """Return the magnitudes of most frames that one scale can show, the largest ones where there are as many."""
+    found: list[float] = []
+    for least in sorted(loud):
+        alike = [each for each in loud if least <= each <= _SEEN * least]
+        found = max(found, alike, key=lambda several: (len(several), max(several, default=0.0)))
+    return found
 
 
 def _usual(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -184,6 +184,34 @@ def test_the_examples_say_what_to_expect(name: str) -> None:
     assert ("rolls" in notes) == (said.orientation == "horizontal")
     assert ("solid" in notes) == (name == "fingers")
     assert ("charging" in notes) == (name in ("couple", "voltammetry"))
+    assert notes.get("flow", "").startswith(
+        "kappa 1, " if name == "electroconvection" else "kappa 0.6" if said.flow else ""
+    )
+    assert "warning" not in notes
+
+
+def test_times_of_scaled_cases_have_no_unit() -> None:
+    for name, unit in (("pnp-1d", "1"), ("voltammetry", "s")):
+        table = tomllib.loads(examples()[name].read_text())
+        clock = load_model("electrodeposition", table, GridSettings(**table["grid"]), Path()).clock
+        assert clock is not None
+        assert clock.unit == unit
+
+
+def test_a_program_that_outlasts_the_run_is_told(tmp_path: Path) -> None:
+    for end, told in ((5.0, True), (20.0, False)):
+        found = problem(
+            tmp_path, voltage=None, program=[{"hold": "0.1 V", "time": "10 s"}], time={"end": end, "every": 1.0}
+        )
+        assert ("the run ends before, at 5 s" in dict(notes_of(found))["program"]) == told
+
+
+def test_cells_too_wide_for_an_impedance_are_told(tmp_path: Path) -> None:
+    """Ions diffuse sqrt(D / w), 107 um at 0.01 Hz; the first of 8 cells of 4 mm is 500 um wide."""
+    for low, told in ((1e-2, True), (1e-6, False)):
+        program = [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": [low]}]
+        found = problem(tmp_path, voltage=None, program=program, time={"every": 1.0})
+        assert ("diffusion is right to 1 %" in dict(notes_of(found)).get("warning", "")) == told
 
 
 def test_ions_run_out_beyond_the_limiting_current_only(tmp_path: Path) -> None:

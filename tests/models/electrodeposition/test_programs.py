@@ -302,6 +302,18 @@ def test_a_cut_off_applies_to_the_cell_of_a_potential_against_a_reference() -> N
 
 
 @pytest.mark.slow
+def test_a_potential_that_no_voltage_brings_ends_the_run() -> None:
+    """The anode's wide cells run out of ions; the potential stayed behind the program while the voltage stood still."""
+    result = run(
+        (12,), reference="0.2 mm", length="2 mm", concentration="10 mM", acid="H2SO4", acid_concentration="1 M",
+        stretched={"y": {"geometric": 1.5, "at": "low"}}, time={"every": "0.1 s", "first": "10 ms", "tolerance": 0.03},
+        program=[{"ramp": ["-0.02 V", "0.02 V"], "rate": "50 mV/s"}],
+    )  # fmt: skip
+    assert not str(result.ended).startswith("the program is complete")
+    assert "cut-off of 5 V" in str(result.ended) or "current or potential of the program" in str(result.ended)
+
+
+@pytest.mark.slow
 def test_a_counter_electrode_without_ions_ends_the_run_at_the_default_cut_off() -> None:
     """Its reaction consumes copper while the potential of the cathode dissolves it."""
     result = run(

@@ -87,8 +87,12 @@ def _made(
     if stands_for is not None:
         cells = f"{_by(problem.grid.shape)} cells, which stand for the {_by(stands_for)} of the case"
         notes.insert(0, ("cells", f"planned and described on {cells}"))
+    clock = model.clock
+    if settings.scaled and clock is not None:
+        clock = replace(clock, unit="1")
     return replace(
         model,
+        clock=clock,
         units=scaled_units(model.units) if settings.scaled else model.units,
         notes=tuple(notes),
         steps=problem.steps.count,
@@ -268,7 +272,7 @@ def _check_drive(settings: ElectrodepositionSettings) -> None:
         found = ("both " if len(given) == 2 else "") + (" and ".join(given) or "neither voltage nor current")
         raise CaseError(
             f"the case has {found}: exactly one of voltage, current and program must drive the cell",
-            key="electrodeposition.voltage",
+            key=f"electrodeposition.{given[0] if given else 'voltage'}",
             remedy='write voltage = 0.5, current = "5 mA/cm2", or program = [{hold = "5 mA/cm2", time = "10 s"}]',
         )
 

@@ -97,6 +97,8 @@ class Beside:
         ln(a/c).
     ratio, other
         Mobility over diffusivity of the ion, and of the other ion.
+    factor
+        d ln(a) / d ln(c).
     solution
         The solution, which gives the activity at a known concentration.
     """
@@ -105,6 +107,7 @@ class Beside:
     activity: Node
     ratio: Node
     other: Node
+    factor: Node
     solution: Solution
 
     def excess(self, reference: float) -> Node:
@@ -160,7 +163,7 @@ class Solution:
         salt = self.salt(concentrations)
         activity = self._between(self.activities, salt)
         own, other = self.at(number, salt), self.at(self.other(number), salt)
-        return Beside(number, activity, own.ratio, other.ratio, self)
+        return Beside(number, activity, own.ratio, other.ratio, self._between(self.factors, salt), self)
 
     def activity_at(self, number: int, concentration: float) -> float:
         """Return ln(a/c) at a known concentration of an ion, mol/m3."""

@@ -167,13 +167,18 @@ def _shared(surface: Reacting, species: Species, problem: Problem, wall: Wall) -
 def _reversible(reference: float, rho: Number, charge: float, wall: Wall) -> ElectrodeFlux:
     """Return the flux to an edge in equilibrium with the metal.
 
-    In a concentrated solution it is one of activities, with the activity coefficient in the cell.
+    In a concentrated solution it is one of activities.
     """
     driving, beside = charge * wall.difference, wall.beside
     if beside is None or reference == 0.0:
         return _through(wall, charge, reversible_edge(reference, rho, driving, wall.cell), _moved(rho, beside))
-    edge = reversible_edge(reference, rho / beside.other, driving - beside.excess(reference), wall.cell)
+    edge = reversible_edge(reference, _to_edge(rho, beside), driving - beside.excess(reference), wall.cell)
     return _through(wall, charge, edge, _moved(rho, beside))
+
+
+def _to_edge(rho: Number, beside: Beside | Mixed) -> Number:
+    """Return what ln(c_e/c) adds to z F/RT (metal - edge): by the potential, and by the activity coefficient."""
+    return rho / beside.other + (beside.factor - 1.0)
 
 
 def _moved(rho: Number, beside: Beside | Mixed | None) -> Number:
@@ -236,7 +241,7 @@ def _neutral_kinetics(
     if wall.beside is not None:
         # The metal is in equilibrium with the activity; the rates vary with the concentration.
         driving = driving - wall.beside.excess(surface.reference)
-        at_edge = rho / wall.beside.other
+        at_edge = _to_edge(rho, wall.beside)
     through = _moved(rho, wall.beside)
     found = kinetic_edge(
         rate / (wall.conductance * (1.0 + through)), surface.reference, surface.transfer, electrons / species.charge,

@@ -92,6 +92,8 @@ class Mixed:
         The same of the other ions, as far as the half cell at the metal is concerned.
     bulk
         `activity` in the bath.
+    factor
+        d ln(a) / d ln(c), 1 as the activity coefficient is that of the cell.
     """
 
     diffusivity: Node
@@ -99,6 +101,7 @@ class Mixed:
     ratio: Node
     bulk: float
     other: float = 1.0
+    factor: float = 1.0
 
     def excess(self, _reference: float) -> Node:
         """Return the logarithm of the activity coefficient over that in the bath, to which references belong."""

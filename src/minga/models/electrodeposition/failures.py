@@ -82,7 +82,10 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
             why = "an electrode has run out of ions"
             if least > PLENTY:
                 why = f"potential and ions do not agree, although {100 * least:.0f} % of every ion is left everywhere"
-            return f"no voltage was found that drives the current of the program any longer, {when}: {why}"
+            given = (
+                "current" if stepping.course is None or stepping.course.reference is None else "current or potential"
+            )
+            return f"no voltage was found that drives the {given} of the program any longer, {when}: {why}"
         voltage = engine.read(stepping.state.voltage)
         before, last = engine.read(stepping.iteration.voltages[0]), engine.read(stepping.state.last)
         earlier = f"; {before:.4g} V one time step of {last:.3g} s earlier" if before else ""

@@ -159,6 +159,8 @@ class Iteration:
         program.let(self.converged, where(self.change <= self.tolerance, 1, 0))
         if self.counted is not None and self.problem.galvanostatic:
             self._check_current(program, self.counted)
+        if self.course is not None and self.course.reference is not None:
+            program.let(self.converged, where(self.course.misses(program), 0, self.converged))
         program.let(self.all_passes, self.all_passes + self.passes)
 
     def _check_current(self, program: Program, counted: Charges) -> None:

@@ -35,6 +35,8 @@ KELVIN, ZERO = 298.15, 273.15
 """25 C, at which the constants hold, and 0 C, in K."""
 LINEAR: Final = 0.5
 """Amplitude of a voltage, in RT/nF, up to which the response counts as linear."""
+WIDEST: Final = 0.25
+"""Width of the first cell, in diffusion lengths, up to which it gives Warburg's impedance within about 1 %."""
 
 
 def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
@@ -62,6 +64,7 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     unit = _SCALED if scaled else _SI
     yield from _undissolved(problem)
     yield from _amplitudes(problem, unit)
+    yield from _too_wide(problem, unit)
     if problem.current is not None and (drop := abs(_drop(problem, problem.current))) > problem.cutoff:
         across = f"the bath alone would need {drop:.3g}{unit['potential']} without the solids in it"
         yield "warning", f"{across}, more than the cut-off of {problem.cutoff:g}{unit['potential']}"
@@ -89,7 +92,9 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     if problem.protocol:
         count, duration = sum(1 for _ in segments_of(problem.protocol)), duration_of(problem.protocol)
         lasts = "as long as its limits take" if math.isinf(duration) else f"{duration:g}{unit['time']} at most"
-        yield "program", f"{count} segments, {lasts}"
+        early = problem.steps.end < duration < math.inf
+        cut = f"; the run ends before, at {problem.steps.end:g}{unit['time']} (time.end)" if early else ""
+        yield "program", f"{count} segments, {lasts}{cut}"
         yield from _charging(problem, unit)
         yield from _unseen(problem, unit)
     steps = problem.steps
@@ -127,6 +132,21 @@ def _amplitudes(problem: Problem, unit: dict[str, str]) -> Notes:
     if largest > LINEAR * scale:
         text = f"an impedance with an amplitude of {_prefixed(largest, unit['potential'])} is not that of small signals"
         yield "warning", f"{text}, which are well below RT/nF = {_prefixed(scale, unit['potential'])}"
+
+
+def _too_wide(problem: Problem, unit: dict[str, str]) -> Notes:
+    """Yield a warning where cells at the cathode are too wide for the diffusion at the highest frequency."""
+    highest = max((s.frequency for s in segments_of(problem.protocol) if s.measured), default=0.0)
+    diffusivity = next((s.diffusivity for s in problem.species if s.name == problem.metal), 0.0)
+    if not highest or not diffusivity:
+        return
+    length, width = math.sqrt(diffusivity / (2.0 * math.pi * highest)), float(problem.grid.widths("y")[0])
+    if width > WIDEST * length:
+        first = f"the first cell is {_prefixed(width, unit['length'])} wide"
+        text = (
+            f"{first}, and ions diffuse {_prefixed(length, unit['length'])} at the highest frequency of the impedance"
+        )
+        yield "warning", f"{text}: diffusion is right to 1 % with cells of a quarter of this length"
 
 
 def _charging(problem: Problem, unit: dict[str, str]) -> Notes:
@@ -297,6 +317,14 @@ def _groups(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
     )
     numbers = f"Po {found.poisson:.3g}, Re {found.reynolds:.3g}, Ge {found.coulomb:.3g}, Ge/Po {found.force:.3g}"
     yield "groups", f"{numbers} for {measures}"
+    if problem.flow:
+        viscosity, density = problem.constants.viscosity, problem.constants.density
+        kappa = problem.constants.permittivity / (problem.beta * problem.beta * viscosity * diffusivity)
+        schmidt = f"Schmidt number {viscosity / (density * diffusivity):.4g}"
+        yield (
+            "flow",
+            f"kappa {kappa:.4g}, permittivity (RT/F)^2 / (viscosity D), by which the field drives it; {schmidt}",
+        )
     ions = []
     for ion, m, pe, gg in zip(problem.species, found.migration, found.peclet, found.buoyancy):
         ions.append(f"{ion.name}: M {m:.4g}, Pe {pe:.4g}" + (f", Gg {gg:.3g}" if gg else ""))

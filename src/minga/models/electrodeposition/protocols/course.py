@@ -163,6 +163,12 @@ class Course:
             return where(self.by_current, by_current, 0.0)
         return where(self.by_current, by_current, self.reference.shift(program, -as_node(self.level), delta, unit))
 
+    def misses(self, program: Program) -> Node:
+        """Record whether an attempt has not found the given potential against the reference; return it."""
+        if self.reference is None:
+            return as_node(False)
+        return ~as_node(self.by_current) & self.reference.misses(program, -as_node(self.level), self.problem.beta)
+
     def set_level(self, program: Program, proposed: Register | Node) -> None:
         """Record the level at the end of a step of this length."""
         start, slope, amplitude, pulsatance = self.formula
@@ -206,13 +212,13 @@ class Course:
             self.peaks.add(program, self.number, voltage if self.reference is None else -voltage, current)
 
     def exhaust(self, program: Program, accepted: Register) -> None:
-        """Record the end of a segment whose current no voltage can drive, as even the shortest steps show.
+        """Record the end of a segment whose current or potential no voltage can bring, as even the shortest steps show.
 
         A cathode that runs out of ions passes any limit of the voltage within less than such a step.
         """
         brief = BRIEF * min(self.problem.steps.every, self.problem.steps.first)
         tried = (self.state.dt <= brief) & (self.events.factor >= 1.0)
-        with program.when(~accepted & self.by_current & tried & (self.waiting > 0)):
+        with program.when(~accepted & self.seeks & tried & (self.waiting > 0)):
             program.let(self.exhausted, 1)
             if "voltage" in self.events.watched:
                 # A limit of the voltage is reached, which ends the segment only.

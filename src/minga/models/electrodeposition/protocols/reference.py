@@ -23,6 +23,8 @@ __all__ = ["Reference"]
 
 LEAST: Final = 1e-6
 """Least response of the potential at the reference to the anode's; solids that screen it would give less."""
+MISSED: Final = 1e-2
+"""Difference from a given potential, RT/F, from which on it counts as not reached."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,13 @@ class Reference:
         now = self.potential(program, self.state.potential.next)
         missing, response = wanted - now - self.potential(program, delta.now), self.potential(program, unit.now)
         return where(response > LEAST, missing / where(response > LEAST, response, 1.0), 0.0)
+
+    def misses(self, program: Program, wanted: Node, beta: float) -> Node:
+        """Record whether the next potential of the plane is not the one that is given; return it.
+
+        An anode without ions, at which no voltage changes the current, cannot bring it there.
+        """
+        return mg.abs(wanted - self.potential(program, self.state.potential.next)) * beta > MISSED
 
 
 @kernel
