@@ -100,9 +100,16 @@ def record_observables(
         seen[name] = register
 
     main = [t for t in tracks if t.ionisation == problem.ionisation]
+
+    def of_curve(name: str, track: Track, register: Register) -> None:
+        if track is main[0]:
+            seen[name] = register
+        else:  # A curve that has reached its breakdown stays at a voltage of its own.
+            value(name, where(track.state.bias == main[0].state.bias, register, math.nan))
+
     value("V", biasing.volts(main[0].state.bias))
     for track in main:
-        seen[f"J{suffix(track.curve)}"] = track.current
+        of_curve(f"J{suffix(track.curve)}", track, track.current)
     columns = list(seen)
     if problem.gain:
         dark, lit, dark_alone, lit_alone = (
@@ -120,20 +127,21 @@ def record_observables(
     if biasing.capacitance is not None:
         for track in main:
             name = f"C_quasistatic{suffix(track.curve)}"
-            seen[name] = biasing.capacitance.values[track.name]
+            of_curve(name, track, biasing.capacitance.values[track.name])
             columns.append(name)
     for track in main:
         end = suffix(track.curve)
-        seen[f"uniformity{end}"] = track.uniformity
-        seen[f"E_max{end}"] = track.strongest
+        of_curve(f"uniformity{end}", track, track.uniformity)
+        of_curve(f"E_max{end}", track, track.strongest)
         seen[f"iterations{end}"] = track.iterations
         if problem.current_parts:
-            parts = {f"J_{name}{end}": part for name, part in record_parts(program, track).items()}
-            seen |= parts
-            columns += parts
+            for name, part in record_parts(program, track).items():
+                of_curve(f"J_{name}{end}", track, part)
+                columns.append(f"J_{name}{end}")
         if problem.ionisation:
-            gain = 1.0 / where(track.inverse > 0.0, track.inverse, 1.0)
-            value(f"M{end}", where(track.inverse > 0.0, gain, math.nan))
+            gain = Register(f"{track.name} gain")
+            program.let(gain, where(track.inverse > 0.0, 1.0 / where(track.inverse > 0.0, track.inverse, 1.0), math.nan))
+            of_curve(f"M{end}", track, gain)
     if biasing.middle is not None:
         value("punch_through", where(biasing.reached == 0.0, math.nan, biasing.reached))
     if problem.ionisation:

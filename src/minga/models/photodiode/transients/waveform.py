@@ -73,7 +73,8 @@ class Waveform:
     @property
     def jumps(self) -> tuple[float, ...]:
         """Times of the jumps."""
-        return tuple(a for a, b in zip(self.times, self.times[1:], strict=False) if a == b)
+        points = tuple(zip(self.times, self.values, strict=True))
+        return tuple(a for (a, x), (b, y) in zip(points, points[1:], strict=False) if a == b and x != y)
 
     @property
     def extremes(self) -> tuple[float, float]:
