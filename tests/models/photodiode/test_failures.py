@@ -45,6 +45,7 @@ def test_a_run_ends_well_at_breakdown() -> None:
     assert found.attrs["V"] == pytest.approx(-66.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_row_has_results_of_its_own_voltage_only() -> None:
     """Curves break down at different voltages: what belongs to another one, or to the row before, is NaN."""
     layers: list[dict[str, Any]] = [
