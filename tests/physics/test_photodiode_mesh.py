@@ -240,3 +240,9 @@ def test_what_cannot_be_adapted_is_refused(changes: dict[str, Any], words: str) 
 def test_a_device_that_varies_has_no_adapted_mesh() -> None:
     with pytest.raises(CaseError, match="the mesh must move along with the device"):
         Varied(table("si-1") | {"mesh": {"adapt": {}}}, ["layers.p.p"])([1e17])
+
+
+def test_a_search_for_breakdown_has_no_voltages_to_derive_currents_at() -> None:
+    search = {name: value for name, value in table("pin-inp").items() if name != "bias"} | {"mode": "breakdown"}
+    with pytest.raises(CaseError, match="chooses its voltages during a run"):
+        _ = Varied(search, ["temperature"]).problem

@@ -183,6 +183,30 @@ def test_iterations_have_the_same_bits_on_any_ranks() -> None:
 
 
 @pytest.mark.slow
+def test_factors_take_over_where_iterations_fail() -> None:
+    """Meshes that are very fine along both axes, with a floating ring: the run goes on, and has the same current."""
+    fine = {"first": "2 nm", "growth": 2.0, "cap": "2 um"}
+    said: dict[str, Any] = {
+        "width": 20.0, "bias": [-0.1], "contacts": {"anode": {"y": [0.0, 5.0]}, "cathode": "ohmic"},
+        "layers": [
+            {"name": "i", "material": "Si", "thickness": 6.0, "n": 1e15},
+            {"name": "n", "material": "Si", "thickness": 1.0, "n": 1e18},
+        ],
+        "regions": [
+            {"name": "p", "x": [0.0, 0.8], "y": [0.0, 6.0], "doping": -1e18},
+            {"name": "ring", "x": [0.0, 0.8], "y": [8.0, 10.0], "doping": -1e18},
+        ],
+        "mesh": {"graded": fine, "across": fine},
+    }  # fmt: skip
+    device = device_of(read_settings("photodiode", said), EXAMPLES)
+    problem = Problem((-0.1,), ionisation=False, linear="krylov")
+    found, direct = (solved(device, replace(problem, linear=linear))[0] for linear in ("krylov", "sparse"))
+    assert found["factorised"] == 1.0
+    assert "factorised" not in direct
+    assert found["J"] == pytest.approx(direct["J"], rel=1e-9)
+
+
+@pytest.mark.slow
 def test_light_from_the_left_and_from_the_right() -> None:
     """Mirror images in a device that is symmetric; the photocurrent is that of the photons absorbed."""
     light = {"wavelength": 850.0, "flux": 1e17, "x": [0.5, 1.5], "power": None}

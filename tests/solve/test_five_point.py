@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,17 +135,19 @@ def dense(values: dict[str, np.ndarray]) -> np.ndarray:
     return np.linalg.solve(whole, (values["b"] * scale).reshape(size)).reshape(2, rows, cells)
 
 
-def iterated(values: dict[str, np.ndarray], held: np.ndarray, ranks: int) -> tuple[np.ndarray, int, int]:
-    """The solution, how many iterations it took, and whether it was not found."""
+def iterated(
+    values: dict[str, np.ndarray], held: np.ndarray, ranks: int, **options: Any
+) -> tuple[np.ndarray, int, int, int]:
+    """The solution, how many iterations it took, and whether it was not found, or given up."""
     grid = mg.Grid(held.shape)
     mask = mg.Field("held", grid, "u1")
-    solver = Iterative(grid, 2, PATTERN, mask, tolerance=1e-13)
+    solver = Iterative(grid, 2, PATTERN, mask, tolerance=1e-13, **options)
     x = [mg.Field(f"x{i}", grid, boundary=mg.fixed(0.0)) for i in range(2)]
     program = mg.Program("solve")
     solver.setup(program)
     found = solver.solve(program, x, x)
 
-    def work(comm: Comm) -> tuple[np.ndarray, int, int] | None:
+    def work(comm: Comm) -> tuple[np.ndarray, int, int, int] | None:
         layout = slabs(grid.box, comm.size, 0)
         with mg.Engine({grid: layout, **solver.multigrid.layouts(layout)}, comm=comm) as engine:
             engine.set(mask, held)
@@ -153,7 +156,7 @@ def iterated(values: dict[str, np.ndarray], held: np.ndarray, ranks: int) -> tup
                 engine.set(item, value)
             engine.run(program)
             count, unsolved = engine.read(found.iterations), engine.read(solver.unsolved)
-            return np.array([engine.gather(item) for item in x]), count, unsolved
+            return np.array([engine.gather(item) for item in x]), count, unsolved, engine.read(solver.given_up)
 
     result = run_virtual(ranks, work)[0]
     assert result is not None
@@ -163,13 +166,26 @@ def iterated(values: dict[str, np.ndarray], held: np.ndarray, ranks: int) -> tup
 @pytest.mark.slow
 def test_iterations_on_any_ranks() -> None:
     values, held = currents((10, 13))
-    found, count, unsolved = iterated(values, held, 1)
+    found, count, unsolved, given_up = iterated(values, held, 1)
     exact = dense(values)
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11 * np.abs(exact).max())
-    assert unsolved == 0
+    assert unsolved == given_up == 0
     assert count < 45
     assert not found[:, held > 0].any() or np.array_equal(found[:, held > 0], values["b"][:, held > 0])
     assert iterated(values, held, 2)[0].tobytes() == found.tobytes()
+
+
+@pytest.mark.slow
+def test_factors_solve_what_iterations_do_not() -> None:
+    values, held = currents((10, 13))
+    exact = dense(values)
+    alone = iterated(values, held, 1, limit=1)
+    assert alone[2:] == (1, 0)
+    assert np.isnan(alone[0]).all()
+    found, count, unsolved, given_up = iterated(values, held, 1, limit=1, factors=True)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11 * np.abs(exact).max())
+    assert (count, unsolved, given_up) == (1, 1, 1)
+    assert iterated(values, held, 2, limit=1, factors=True)[0].tobytes() == found.tobytes()
 
 
 def test_dissection_takes_every_cell_once() -> None:

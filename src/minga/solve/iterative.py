@@ -14,13 +14,14 @@ from typing import Any, Final
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import where
+from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.solve.biconjugate import Vectors, coupled_bicgstab
 from minga.solve.block_multigrid import BlockMultigrid, Vector
 from minga.solve.block_tridiagonal import Pattern
-from minga.solve.five_point import FivePoint
+from minga.solve.five_point import Direct, FivePoint
 from minga.solve.krylov import Solution
+from minga.solve.sparse_factors import factors_of
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
@@ -53,14 +54,21 @@ class Iterative:
         The iteration ends at this ratio of the residual's norm to that of the right side.
     limit
         The most iterations. The result at the limit is accepted if its residual is within 1e-6 of the right side, else
-        it is NaN.
+        it is NaN, or by factors.
     name
         The beginning of the names of all fields.
+    factors
+        Whether a system that the iteration does not solve is solved by sparse factors, on rank 0, and so are all after
+        it.
+    keep
+        Whether factors are kept for further right sides of the same matrix.
 
     Attributes
     ----------
     unsolved
         The number of solves that have reached the limit.
+    given_up
+        1 once factors solve the systems.
     """
 
     grid: Grid
@@ -71,10 +79,14 @@ class Iterative:
     tolerance: float = 1e-11
     limit: int = 200
     name: str = "iterative"
+    factors: bool = False
+    keep: bool = False
     five_point: FivePoint = field(init=False)
     multigrid: BlockMultigrid = field(init=False)
     weights: tuple[Register, ...] = field(init=False)
     unsolved: Register = field(init=False)
+    given_up: Register = field(init=False)
+    direct: Direct | None = field(init=False)
     x: Vector = field(init=False)
     b: Vector = field(init=False)
     vectors: Vectors = field(init=False)
@@ -86,6 +98,8 @@ class Iterative:
         put(self, "multigrid", multigrid)
         put(self, "weights", tuple(Register(f"{self.name} weight {i}") for i in range(self.unknowns)))
         put(self, "unsolved", Register(f"{self.name} unsolved", "i8"))
+        put(self, "given_up", Register(f"{self.name} given up", "i8"))
+        put(self, "direct", factors_of(self.five_point, keep=self.keep) if self.factors else None)
         for item in ("x", "b"):
             put(self, item, multigrid.vector(f"{self.name} {item}"))
         names = ("r", "shadow", "p", "v", "t", "y")
@@ -133,21 +147,35 @@ class Iterative:
         Solution
             Registers of the iteration.
         """
+        if self.direct is None:
+            solution = self._iterate(program, b)
+            with program.when(~_found(solution)):
+                for slot in self.x:
+                    program.apply(_lose, slot)
+            self.multigrid.give(program, self.x, x)
+            return solution
+        with program.when(self.given_up == 0):
+            solution = self._iterate(program, b)
+            program.let(self.given_up, where(_found(solution), 0, 1))
+        # The right side may be in the same fields as the solution.
+        with program.when(self.given_up == 0):
+            self.multigrid.give(program, self.x, x)
+        with program.when(self.given_up > 0):
+            self.direct.solve(program, b, x)
+        return solution
+
+    def _iterate(self, program: Program, b: Sequence[Field]) -> Solution:
+        """Record the iteration for one right side, into `self.x`."""
         multigrid = self.multigrid
         self._weigh(program, b)
         multigrid.setup(program, self.weights)
         multigrid.take(program, b, self.b, self.weights)
         for slot in self.x:
             program.apply(_clear, slot)
-        solution = coupled_bicgstab(
+        return coupled_bicgstab(
             program, multigrid.product, self.x, self.b, self.vectors, preconditioner=multigrid,
             tolerance=self.tolerance, limit=self.limit, name=self.name, unsolved=self.unsolved,
         )  # fmt: skip
-        with program.when(~(solution.residual <= USABLE * USABLE * solution.reference)):
-            for slot in self.x:
-                program.apply(_lose, slot)
-        multigrid.give(program, self.x, x)
-        return solution
 
     def _weigh(self, program: Program, b: Sequence[Field]) -> None:
         """Record the factors of the equations: 1 where the right side is 0."""
@@ -158,6 +186,11 @@ class Iterative:
                 size = mg.max(size, sizes[i])
             for i in group:
                 program.let(self.weights[i], where(size > 0.0, 1.0 / where(size > 0.0, size, 1.0), 1.0))
+
+
+def _found(solution: Solution) -> Node:
+    """Return whether a residual is so small that the solution is of use."""
+    return as_node(solution.residual <= USABLE * USABLE * solution.reference)
 
 
 def _largest_of(x: CellReader) -> Reduced:

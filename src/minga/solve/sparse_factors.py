@@ -30,7 +30,7 @@ from minga.solve.refinement import refined
 from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["Structure", "dissection", "factorised", "solution", "sparse"]
+__all__ = ["Structure", "dissection", "factorised", "factors_of", "solution", "sparse"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -66,7 +66,24 @@ def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse", *
     Direct
         The solver.
     """
-    matrix = FivePoint(grid, unknowns, coupling, name)
+    return factors_of(FivePoint(grid, unknowns, coupling, name), keep=keep)
+
+
+def factors_of(matrix: FivePoint, *, keep: bool = False) -> Direct:
+    """Return the same direct solver for a matrix whose fields are known.
+
+    Parameters
+    ----------
+    matrix
+        The fields of the matrix.
+    keep
+        Whether factors are kept for further right sides of the same matrix.
+
+    Returns
+    -------
+    Direct
+        The solver.
+    """
     structure = functools.cache(lambda: Structure.of(matrix))  # on rank 0 alone, once it is needed
 
     known: list[Known] = []

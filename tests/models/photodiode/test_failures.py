@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.load import load_model
+from minga.case.settings import GridSettings
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.failures import place_words
 from minga.models.photodiode.solver.problem import Problem
@@ -39,6 +43,31 @@ def test_a_run_ends_well_at_breakdown() -> None:
     assert "breakdown at 66.5" in found.attrs["ended"]
     assert found.attrs["steps"] == 2
     assert found.attrs["V"] == pytest.approx(-66.5, abs=0.1)
+
+
+@pytest.mark.slow
+def test_a_row_has_results_of_its_own_voltage_only() -> None:
+    """Curves break down at different voltages: what belongs to another one, or to the row before, is NaN."""
+    layers: list[dict[str, Any]] = [
+        {"material": "InP", "thickness": 0.3, "p": 1e18},
+        {"material": "InP", "thickness": 1.0, "n": 1e15},
+        {"material": "InP", "thickness": 0.3, "n": 1e18},
+    ]
+    table = {
+        "bias": [-40.0, -50.0], "curves": ["dark", "lit"], "ionisation": True, "quasistatic_capacitance": True,
+        "current_parts": True, "layers": layers, "contacts": {"anode": "ohmic", "cathode": "ohmic"},
+        "light": {"wavelength": 920.0, "power": "1 mW/cm2", "side": "anode"},
+        "mesh": {"graded": {"first": "5 nm", "growth": 1.6, "cap": "200 nm"}},
+    }  # fmt: skip
+    model = load_model("photodiode", {"photodiode": table}, GridSettings(), Path())
+    found = mg.run(model, model.steps).isel(observed=slice(1, None))
+    volts, broken = found["V"].values, ~np.isnan(found["breakdown"].values)
+    assert broken.tolist() == [False, True]
+    assert volts[1] == pytest.approx(-43.96, abs=0.05)
+    assert np.isfinite(found["J"].values).all()
+    assert found["M"].values[1] > 100.0
+    for name in ("J_lit", "M_lit", "E_max_lit", "uniformity_lit", "J_light_lit", "C_quasistatic", "C_quasistatic_lit"):
+        assert np.isnan(found[name].values).tolist() == [False, True], name
 
 
 def test_places_are_layers_depths_and_nodes() -> None:

@@ -72,6 +72,20 @@ def test_wave_forms(tmp_path: Path) -> None:
     assert jump.drive.capacitance == pytest.approx(1e-9)
 
 
+def test_pulses_that_touch(tmp_path: Path) -> None:
+    """A pulse may begin where the one before ends, and a point may be given twice: neither is a jump."""
+    pulse = {"kind": "pulse", "to": -2.0, "at": "0.1 ns", "period": "0.3 ns"}
+    found = stated(tmp_path, voltage=pulse | dict.fromkeys(("rise", "width", "fall"), "0.1 ns")).voltage
+    assert found.jumps == ()
+    assert found.times[:5] == pytest.approx([1e-10, 2e-10, 3e-10, 4e-10, 5e-10], rel=1e-12)
+    assert found.values[:5] == (-1.0, -2.0, -2.0, -1.0, -2.0)
+    sawtooth = stated(tmp_path, light=pulse | {"to": 1.0, "rise": "0.1 ns", "width": "0.2 ns", "fall": 0.0}).light
+    assert sawtooth.jumps[:2] == pytest.approx([4e-10, 7e-10], rel=1e-12)
+    twice = {"kind": "points", "points": [[0.0, -1.0], [1e-9, -2.0], [1e-9, -2.0], [2e-9, -1.0]]}
+    assert stated(tmp_path, voltage=twice).voltage.jumps == ()
+    assert stated(tmp_path, voltage={"kind": "step", "to": -1.0}).voltage.jumps == ()
+
+
 @pytest.mark.parametrize(
     ("transient", "changes", "words"),
     [
@@ -216,3 +230,18 @@ def test_two_axes_from_a_case(symmetry: str, tmp_path: Path) -> None:
     assert found["t"].values[0] == 0.0
     drop = found["V_source"] - found["V"]
     assert drop.values == pytest.approx(found["J"].values * 1e-6 * 55.0, rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [1e-6, 1e-3, 1.0])
+def test_a_small_resistance_has_the_current_of_none(load: float, tmp_path: Path) -> None:
+    """The last digit of the voltage over the resistance would be a current as large as that in the dark, or larger."""
+    step = {"kind": "step", "to": -2.0, "rise": "1 ps"}
+    alone, behind = (
+        mg.run(model, model.steps).attrs["J"]
+        for model in (
+            made(tmp_path, {"until": "1 us", "voltage": step, **circuit})
+            for circuit in ({}, {"load": load, "area": "1000 um2"})
+        )
+    )
+    assert behind == pytest.approx(alone, rel=1e-3)

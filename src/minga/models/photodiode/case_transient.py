@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ _ENTRIES: Final = {
 }
 """Entries of each kind of wave form, apart from `from`."""
 _NEEDED: Final = {"step": (), "pulse": ("width",), "sine": ("amplitude", "frequency"), "points": ()}
+_TOUCHING: Final = 1e-12
+"""Relative difference of times up to which a pulse ends where the next one begins."""
 _PULSES: Final = 10_000  # largest number of pulses
 _BEYOND: Final = 1.05
 """Voltage over the estimated one of breakdown that a resistance has to limit."""
@@ -207,7 +210,10 @@ def _points(
     if given.kind == "pulse":
         fall = rise if given.fall is None else given.fall
         times = tuple(_pulses(at, (rise, given.width or 0.0, fall), given.period, until, key))
-        return times, (start, to, to, start) * (len(times) // 4), 0.0, 0.0
+        corners = zip(times, (start, to, to, start) * (len(times) // 4), strict=True)
+        # Where a pulse begins at the end of the one before, both have the same corner.
+        times, values = zip(*(corner for corner, _ in groupby(corners)), strict=True)
+        return times, values, 0.0, 0.0
     found = tuple(_read(given.file, key, directory)) if given.file is not None else given.points
     assert found is not None
     times, values = tuple(t for t, _ in found), tuple(v for _, v in found)
@@ -221,7 +227,7 @@ def _pulses(
 ) -> Iterator[float]:
     """Yield the times of the corners of pulses."""
     rise, width, fall = parts
-    if period is not None and period < rise + width + fall:
+    if period is not None and period < (rise + width + fall) * (1.0 - _TOUCHING):
         raise CaseError(
             f"a pulse every {period:g} s, but each lasts {rise + width + fall:g} s",
             key=f"{key}.period",
@@ -232,7 +238,10 @@ def _pulses(
         raise CaseError(f"{count:,} pulses", key=f"{key}.period", remedy=f"a run has up to {_PULSES:,} pulses")
     for k in range(count):
         begin = at + k * (period or 0.0)
-        yield from (begin, begin + rise, begin + rise + width, begin + rise + width + fall)
+        end = begin + rise + width + fall
+        following = at + (k + 1) * period if period is not None else math.inf
+        end = following if abs(following - end) <= _TOUCHING * end else end
+        yield from (begin, min(begin + rise, end), min(begin + rise + width, end), end)
 
 
 def _read(name: str, key: str, directory: Path) -> Iterator[tuple[float, float]]:

@@ -9,13 +9,13 @@ from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.photodiode.pointwise.scheme import pointwise
-from minga.models.photodiode.review import review_of
+from minga.models.photodiode.review import of_factors, review_of
 from minga.models.photodiode.solver.analysis import analyses_of, check_analysis, tables_of_analyses
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.collection import Collection
 from minga.models.photodiode.solver.curves import biasing_of
 from minga.models.photodiode.solver.failures import breakdown_words, explainer
-from minga.models.photodiode.solver.linear import check_contacts, check_linear, hierarchies_of
+from minga.models.photodiode.solver.linear import check_contacts, check_linear, factorised, hierarchies_of
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
@@ -76,6 +76,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
     for analysis in analyses:
         analysis.record(step)
     observables, columns = record_observables(observe, biasing)
+    observables |= factorised(observe, [newton.lines for newton in biasing.newtons])
     for analysis in analyses:
         observables |= analysis.observed
     tables = {"iv": columns, **tables_of_analyses(problem, analyses)}
@@ -112,7 +113,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
         steps=problem.steps,
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
-        review=review_of(device, problem),
+        review=of_factors(observables, review_of(device, problem)),
         tables=tables,
         former={}
         if capacitance is None

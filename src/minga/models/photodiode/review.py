@@ -1,9 +1,9 @@
-"""Review of a run's gains: their sensitivity near breakdown, and those of the currents against those of the profile."""
+"""Review of a run: gains near breakdown, those of the currents against those of the profile, and the linear solver."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from minga.engine.diagnostics import Finding
@@ -11,7 +11,7 @@ from minga.models.photodiode.solver.noise import noise_method
 from minga.models.photodiode.solver.problem import Problem, suffix
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["APART", "STEEP", "of_gains", "review_of"]
+__all__ = ["APART", "STEEP", "of_factors", "of_gains", "review_of"]
 
 APART: Final = 0.02
 """Relative difference of both gains from which on a finding is due."""
@@ -50,6 +50,23 @@ def of_gains(names: Sequence[str], mode: str) -> Review:
         if steep is None or math.isfinite(float(last.get("breakdown", math.nan))):
             return None
         return _steep(float(last["V"]), steep, float(last[steep]), mode)
+
+    return review
+
+
+def of_factors(observables: Collection[str], further: Review | None) -> Review | None:
+    """Return the review of the linear solver, if the observables are about it, and a further one where it is well."""
+    if "factorised" not in observables:
+        return further
+
+    def review(first: Mapping[str, Any], last: Mapping[str, Any]) -> Finding | None:
+        if float(last.get("factorised", 0.0)) > 0.0:
+            return Finding(
+                "the iterations of krylov did not solve a linear system, and sparse factors on rank 0 solved it and "
+                'all after it; write photodiode.linear = "sparse", which saves the attempt',
+                {"factorised": "1"},
+            )
+        return None if further is None else further(first, last)
 
     return review
 

@@ -47,6 +47,7 @@ _ALL: Final = {
     "gain": ("1", "photocurrent over the photocurrent without ionisation"),
     "punch_through": ("V", "voltage at which the field reaches the absorber"),
     "breakdown": ("V", "voltage of breakdown"),
+    "factorised": ("1", "1 once sparse factors solve linear systems, because iterations did not"),
     "wavelength": ("nm", "wavelength of the light"),
     "R": ("1", "fraction of the incident photons reflected"),
     "T": ("1", "fraction of the incident photons transmitted"),

@@ -69,8 +69,21 @@ class Varied:
 
     @property
     def problem(self) -> Problem:
-        """The problem that the case states: voltages, curves, physics and accuracy."""
-        return problem_of(read_settings("photodiode", self.table))
+        """The problem that the case states: voltages, curves, physics and accuracy.
+
+        Raises
+        ------
+        CaseError
+            If the case states no voltages: a search for breakdown chooses them during the run.
+        """
+        found = read_settings("photodiode", self.table)
+        if found.mode == "breakdown":
+            raise CaseError(
+                'the problem of devices that vary with mode = "breakdown", which chooses its voltages during a run',
+                key="photodiode.mode",
+                remedy='write mode = "iv", and bias with voltages short of breakdown',
+            )
+        return problem_of(found)
 
     def _settings(self, x: Sequence[float]) -> PhotodiodeSettings:
         values = [float(value) for value in x]

@@ -12,6 +12,7 @@ becomes 0. That voltage is the breakdown voltage.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -235,6 +236,7 @@ class Biasing:
             self._walk(program, track, target, search)
         if self.capacitance is not None:
             for track in self.capacitance.tracks:
+                program.let(self.capacitance.values[track.name], math.nan)
                 with program.when((track.failed == 0) & (track.broken == 0)):
                     self._capacitance(program, track, self.capacitance)
         self._end(program)

@@ -10,6 +10,7 @@ factor of two in a long diode and of many in a short one.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -44,7 +45,7 @@ class Capacitance:
     p, n
         Densities at the lower voltage.
     values
-        Capacitance of each curve, F/cm2; 0 if a solution was not found.
+        Capacitance of each curve, F/cm2; NaN if a solution was not found.
     """
 
     tracks: tuple[Track, ...]
@@ -75,7 +76,7 @@ class Capacitance:
         self._keep(program, track, equations.n, equations.p)
         stored = program.apply(difference(state.grid.ndim), equations.p, self.p, volume)
         per_volt = CHARGE / (2.0 * STEP * thermal * width)
-        program.let(self.values[track.name], where(found > 0, per_volt * stored, 0.0))  # type: ignore[operator]
+        program.let(self.values[track.name], where(found > 0, per_volt * stored, math.nan))  # type: ignore[operator]
 
     def _keep(self, program: Program, track: Track, n: Field, p: Field) -> None:
         """Record the addition of the holes of neutral acceptors to p."""

@@ -3,7 +3,7 @@
 - one axis: block elimination along it, in ordered kernels
 - rows: two axes, rows of nodes as dense blocks, by LAPACK on rank 0
 - sparse: two axes, sparse factorisation, by SuperLU on rank 0
-- krylov: two axes, BiCGStab with multigrid, on all ranks
+- krylov: two axes, BiCGStab with multigrid, on all ranks; sparse factors from the first unsolved system on
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from minga.engine.engine import Engine
 from minga.engine.follow import Hierarchy
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.lang.expr import as_node, where
 from minga.models.photodiode.solver.problem import Linear, Scheme
 from minga.models.photodiode.structure.device import Device
 from minga.solve.block_tridiagonal import BlockLines, Pattern
 from minga.solve.iterative import Iterative
 from minga.solve.row_blocks import planes
 from minga.solve.sparse_factors import sparse
-from minga.space.field import Field
+from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "check_contacts",
     "check_linear",
     "chosen",
+    "factorised",
     "hierarchies_of",
     "in_words",
     "linear_solver",
@@ -115,9 +117,22 @@ def in_words(linear: Linear, grid: Grid) -> str:
 
 def unsolved_words(engine: Engine, solver: LinearSolver) -> str:
     """Return a further remedy for a failure, if iterations of the linear solver did not converge."""
-    if isinstance(solver, Iterative) and engine.read(solver.unsolved):
+    if isinstance(solver, Iterative) and engine.read(solver.unsolved) and not engine.read(solver.given_up):
         return ', or solve its linear systems directly (photodiode.linear = "sparse")'
     return ""
+
+
+def factorised(program: Program, solvers: Sequence[LinearSolver]) -> dict[str, Register]:
+    """Record the observable that is 1 once factors solve what iterations did not; none without iterations."""
+    given_up = [solver.given_up for solver in solvers if isinstance(solver, Iterative)]
+    if not given_up:
+        return {}
+    found = Register("observed factorised")
+    total = as_node(given_up[0])
+    for one in given_up[1:]:
+        total = total + one
+    program.let(found, where(total > 0, 1.0, 0.0))
+    return {"factorised": found}
 
 
 def linear_solver(
@@ -132,5 +147,5 @@ def linear_solver(
     found = chosen(linear, grid)
     if found == "krylov":
         # Currents of electrons and holes are of the same kind.
-        return Iterative(grid, 3, coupling, held, ((0,), (1, 2)), name=name)
+        return Iterative(grid, 3, coupling, held, ((0,), (1, 2)), name=name, factors=True, keep=keep)
     return planes(grid, 3, coupling, name) if found == "rows" else sparse(grid, 3, coupling, name, keep=keep)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from minga.engine.program import Program
-from minga.lang.expr import as_node, where
+from minga.lang.expr import Node, as_node, where
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.parts import record_parts
 from minga.models.photodiode.solver.probes import field_strength, middle_edge, shown
@@ -92,54 +93,66 @@ def record_observables(
 ) -> tuple[dict[str, Register | tuple[Register, ...]], tuple[str, ...]]:
     """Record a voltage's scalar results; return registers by name, and the column names of the I-V table."""
     problem, tracks = biasing.problem, biasing.tracks
-    seen: dict[str, Register | tuple[Register, ...]] = {}
-
-    def value(name: str, expression: object) -> None:
-        register = Register(f"observed {name}")
-        program.let(register, expression)
-        seen[name] = register
-
     main = [t for t in tracks if t.ionisation == problem.ionisation]
-    value("V", biasing.volts(main[0].state.bias))
-    for track in main:
-        seen[f"J{suffix(track.curve)}"] = track.current
+    seen: dict[str, Register | tuple[Register, ...]] = {
+        "V": _let(program, "V", biasing.volts(main[0].state.bias)),
+        **{f"J{suffix(t.curve)}": _of_curve(program, main, t, "J", t.current) for t in main},
+    }
     columns = list(seen)
     if problem.gain:
-        dark, lit, dark_alone, lit_alone = (
-            next(t for t in tracks if t.curve == curve and t.ionisation == on)
-            for on in (True, False)
-            for curve in ("dark", "lit")
-        )
-        alone = lit_alone.current - dark_alone.current
-        gain = where(alone != 0.0, (lit.current - dark.current) / where(alone != 0.0, alone, 1.0), 1.0)
-        # At breakdown curves end at voltages of their own, and those without ionisation go on.
-        biases = [as_node(track.state.bias) for track in (dark, lit, dark_alone, lit_alone)]
-        together = (biases[0] == biases[1]) & (biases[0] == biases[2]) & (biases[0] == biases[3])
-        value("gain", where(together, gain, math.nan))
+        seen["gain"] = _let(program, "gain", _gain(tracks))
         columns.append("gain")
     if biasing.capacitance is not None:
         for track in main:
-            name = f"C_quasistatic{suffix(track.curve)}"
-            seen[name] = biasing.capacitance.values[track.name]
+            name, value = f"C_quasistatic{suffix(track.curve)}", biasing.capacitance.values[track.name]
+            seen[name] = _of_curve(program, main, track, "C_quasistatic", value)
             columns.append(name)
     for track in main:
-        end = suffix(track.curve)
-        seen[f"uniformity{end}"] = track.uniformity
-        seen[f"E_max{end}"] = track.strongest
-        seen[f"iterations{end}"] = track.iterations
-        if problem.current_parts:
-            parts = {f"J_{name}{end}": part for name, part in record_parts(program, track).items()}
-            seen |= parts
-            columns += parts
+        parts = (
+            {f"J_{name}": part for name, part in record_parts(program, track).items()} if problem.current_parts else {}
+        )
+        columns += [f"{name}{suffix(track.curve)}" for name in parts]
+        found: dict[str, Any] = {"uniformity": track.uniformity, "E_max": track.strongest, **parts}
         if problem.ionisation:
-            gain = 1.0 / where(track.inverse > 0.0, track.inverse, 1.0)
-            value(f"M{end}", where(track.inverse > 0.0, gain, math.nan))
+            found["M"] = where(track.inverse > 0.0, 1.0 / where(track.inverse > 0.0, track.inverse, 1.0), math.nan)
+        seen |= {f"{k}{suffix(track.curve)}": _of_curve(program, main, track, k, value) for k, value in found.items()}
+        seen[f"iterations{suffix(track.curve)}"] = track.iterations
     if biasing.middle is not None:
-        value("punch_through", where(biasing.reached == 0.0, math.nan, biasing.reached))
+        reached = where(biasing.reached == 0.0, math.nan, biasing.reached)
+        seen["punch_through"] = _let(program, "punch_through", reached)
     if problem.ionisation:
-        value("breakdown", where(main[0].breakdown == 0.0, math.nan, main[0].breakdown))
-    device = biasing.coefficients.device
-    for layer in device.layers:
-        found = biasing.layer_field(program, main[0].state.potential.now, middle_edge(layer))
-        seen[f"E_{layer.name}"] = found
+        broken = where(main[0].breakdown == 0.0, math.nan, main[0].breakdown)
+        seen["breakdown"] = _let(program, "breakdown", broken)
+    for layer in biasing.coefficients.device.layers:
+        seen[f"E_{layer.name}"] = biasing.layer_field(program, main[0].state.potential.now, middle_edge(layer))
     return seen, tuple(columns)
+
+
+def _let(program: Program, name: str, value: object) -> Register:
+    """Record a result into a register of its own."""
+    register = Register(f"observed {name}")
+    program.let(register, value)
+    return register
+
+
+def _of_curve(program: Program, main: Sequence[Track], track: Track, name: str, value: Any) -> Register:
+    """Record a result of a curve: NaN if the curve, at breakdown, stays at another voltage than the first one."""
+    if track is main[0] and isinstance(value, Register):
+        return value
+    there = track.state.bias == main[0].state.bias
+    return _let(program, f"{name}{suffix(track.curve)}", value if track is main[0] else where(there, value, math.nan))
+
+
+def _gain(tracks: Sequence[Track]) -> Node:
+    """Return the photocurrent over that without ionisation; NaN if the curves are at different voltages."""
+    dark, lit, dark_alone, lit_alone = (
+        next(t for t in tracks if t.curve == curve and t.ionisation == on)
+        for on in (True, False)
+        for curve in ("dark", "lit")
+    )
+    alone = lit_alone.current - dark_alone.current
+    gain = where(alone != 0.0, (lit.current - dark.current) / where(alone != 0.0, alone, 1.0), 1.0)
+    # At breakdown curves end at voltages of their own, and those without ionisation go on.
+    biases = [as_node(track.state.bias) for track in (dark, lit, dark_alone, lit_alone)]
+    together = (biases[0] == biases[1]) & (biases[0] == biases[2]) & (biases[0] == biases[3])
+    return where(together, gain, math.nan)

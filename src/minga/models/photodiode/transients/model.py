@@ -13,12 +13,12 @@ from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.errors import CaseError, RunError
 from minga.lang.expr import where
-from minga.models.photodiode.review import of_gains
+from minga.models.photodiode.review import of_factors, of_gains
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.failures import explainer, place_words
 from minga.models.photodiode.solver.gummel import rescue_of
-from minga.models.photodiode.solver.linear import check_contacts, check_linear, hierarchies_of
+from minga.models.photodiode.solver.linear import check_contacts, check_linear, factorised, hierarchies_of
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import Pictures
 from minga.models.photodiode.solver.problem import Problem
@@ -101,7 +101,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     stepping.record(step)
     pictures = Pictures(track, "")
     pictures.record(step, biasing)
-    observables = _observed(observe, stepping)
+    observables = _observed(observe, stepping) | factorised(observe, [newton.lines])
     return Model(
         name="photodiode",
         grid=device.grid,
@@ -120,7 +120,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         steps=MOST_STEPS,
         explain=_explainer(stepping),
         over=Over(stepping.over, _finished(stepping)),
-        review=of_gains(("M",), "transient") if problem.ionisation else None,
+        review=of_factors(observables, of_gains(("M",), "transient") if problem.ionisation else None),
         tables={"transient": COLUMNS},
         opening=True,
         clock=Clock(target=stepping.goal),

@@ -152,6 +152,9 @@ class Stepping:
             slope = stages.falling()
         elif loop is not None:
             slope = (loop.at(stages.bias * stages.thermal) - stages.conduction) / loop.storage
+            if not loop.circuit.inductance:
+                # Behind a small resistance the voltage's last digit makes a large current, unlike its increments.
+                slope = where(loop.circuit.resistance * loop.storage > stages.own, slope, stages.falling())
         program.let(self.displacement, stages.currents.capacitance * slope)
         program.let(self.current, stages.conduction + self.displacement)
         passed = stages.accept(program)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -73,7 +74,8 @@ class Waveform:
     @property
     def jumps(self) -> tuple[float, ...]:
         """Times of the jumps."""
-        return tuple(a for a, b in zip(self.times, self.times[1:], strict=False) if a == b)
+        points = tuple(zip(self.times, self.values, strict=True))
+        return tuple(a for (a, x), (b, y) in pairwise(points) if a == b and x != y)
 
     @property
     def extremes(self) -> tuple[float, float]:
