@@ -53,7 +53,8 @@ def test_a_given_current_ends_at_sands_time() -> None:
     exact = 85.75
     assert lasted == pytest.approx(exact / (1 - share) ** 2, rel=5e-3)
     assert lasted == pytest.approx(exact, rel=1e-2)
-    assert float(seen["voltage"][-1]) == pytest.approx(0.4, rel=1e-5)
+    # The voltage rises without bound: in the shortest step, 5 ns, by some 10 uV.
+    assert float(seen["voltage"][-1]) == pytest.approx(0.4, rel=1e-4)
     assert seen.attrs["ended"].startswith("the program is complete at t = 86.4")
 
 

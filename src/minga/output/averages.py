@@ -15,8 +15,8 @@ __all__ = ["DRIFT", "FEWEST", "TimeAverage", "time_average"]
 
 FEWEST: Final = 8
 """Smallest number of blocks from which an uncertainty is estimated."""
-DRIFT: Final = 3.0
-"""Standard errors of the mean by which the halves of a steady state rarely differ."""
+DRIFT: Final = 4.0
+"""Standard errors of the mean by which the halves of a steady state rarely differ: two of their difference."""
 
 
 @dataclass(frozen=True, slots=True)
