@@ -289,7 +289,7 @@ class Stages:
             risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, c.dopants,
             self.before, self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
         )  # fmt: skip
-        newton.through_edges(program, state.next)
+        newton.through_edges(program, state.now, self.change)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
             in_time, nodes.contact, c.free, nodes.volume, nodes.generation, [edge.coupling for edge in c.edges],
