@@ -15,7 +15,7 @@ from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.photodiode import DeadSpace, dead_space_noise
 from minga.models.photodiode.case import device_of, make, problem_of
-from minga.models.photodiode.solver.history import ionised
+from minga.models.photodiode.solver.paths import ionised
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
 
