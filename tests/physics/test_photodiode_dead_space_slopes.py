@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from minga.models.photodiode import DeadSpace, slopes
-from minga.models.photodiode.solver.history import _depth, ionised
 from minga.models.photodiode.solver.history_derivatives import _events_pulled
+from minga.models.photodiode.solver.paths import _depth, ionised
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.varied import Varied
 

@@ -127,9 +127,9 @@ def loaded(load: float = 0.0, inductance: float = 0.0, pad: float = 0.0) -> Circ
 
 def followed(
     device: Device, what: Transient, stops: Sequence[float] = (), *, physics: Problem = PHYSICS, ranks: int = 1,
-    threads: int = 1, fields: bool = False,
+    threads: int = 1, fields: bool = False, most: int = 1_000_000,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Observables of the steady state and after each step, which also ends at the given times."""
+    """Observables of the steady state and after each of `most` steps or less, which also end at the given times."""
     model = transient(device, physics, what)
     assert model.clock is not None
     target, observe, over = model.clock.target, model.observe, model.over
@@ -144,7 +144,7 @@ def followed(
                 engine.set(slot, value)
             for register, start in model.registers.items():
                 engine.write(register, start)
-            while not rows or not engine.read(over.register):
+            while not rows or (not engine.read(over.register) and len(rows) <= most):
                 now = rows[-1]["t"] if rows else -1.0
                 engine.write(target, next((stop for stop in stops if stop > now), math.inf))
                 outcome = engine.run(model.step)

@@ -83,9 +83,9 @@ def _check_dead_space(device: Device, problem: Problem) -> None:
         (not problem.ionisation, "without ionisation", "write ionisation = true"),
         (device.grid.ndim > 1, "in a device with two axes, whose carriers follow no single path", "give it one axis"),
         (
-            problem.mode not in ("iv", "noise"),
+            problem.mode not in ("iv", "noise", "qe"),
             f"in mode {problem.mode!r}, where ionisation is local",
-            'write mode = "iv", "breakdown" or "noise"',
+            'write mode = "iv", "breakdown", "noise" or "qe"',
         ),
         (
             problem.mode == "noise" and noise_method(problem, device.grid) == "adjoint",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.models.photodiode.recurrence import weights_of
-from minga.models.photodiode.solver.history import LEAST, Paths, Starts, totals
+from minga.models.photodiode.solver.paths import LEAST, Paths, Starts, totals
 from minga.models.photodiode.solver.physics import WEAKEST
 
 __all__ = ["pulled"]

@@ -162,14 +162,14 @@ class Newton:
             self.history.record(program, state, self.edges[0])
             self.through_edges(program, state)
 
-    def through_edges(self, program: Program, state: Sequence[Slot]) -> None:
-        """Record the contributions of the edges for a state and the densities in `n` and `p`."""
+    def through_edges(self, program: Program, state: Sequence[Slot], change: Sequence[Field] = ()) -> None:
+        """Record the contributions of the edges for a state, or its increments, and the densities in `n` and `p`."""
         c, grid = self.coefficients, self.coefficients.device.grid
         thetas = (c.nodes.theta_n, c.nodes.theta_p)
         for axis in range(grid.ndim):
             made, models = self._edge_kernel(axis)
             program.apply(
-                made, list(state), self.n, self.p, *thetas, self.activities, row(c.edges[axis]), models,
+                made, list(state), list(change), self.n, self.p, *thetas, self.activities, row(c.edges[axis]), models,
                 list(self.edges[axis].all), region=self.inner(axis),
             )  # fmt: skip
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from minga.models.photodiode.noise import noise_of_pairs
 from minga.models.photodiode.recurrence import Stretch, moments, passage
-from minga.models.photodiode.solver.history import LEAST
+from minga.models.photodiode.solver.paths import LEAST
 from minga.models.photodiode.solver.physics import WEAKEST
 from minga.models.photodiode.solver.thresholds import DeadSpace
 from minga.models.photodiode.structure.device import Device

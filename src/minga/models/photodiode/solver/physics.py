@@ -259,17 +259,24 @@ def edge_values(
 ) -> Kernel:
     """Return the kernel that stores `EdgeValues` of the inner edges along an axis: fluxes, pairs and their derivatives.
 
-    `slow` has the limits of the fluxes, as in `Coefficients.saturation`.
+    `slow` has the limits of the fluxes, as in `Coefficients.saturation`. The kernel takes those of a state, or, if
+    `change` is not empty, of the state that follows after these increments. Increments keep their digits where levels
+    are large, in layers that junctions part from both contacts.
     """
     high, low = (0,) * ndim, step(ndim, axis, -1)
 
     def edges(
-        state: Readers, n: CellReader, p: CellReader, theta_n: CellReader, theta_p: CellReader, activities: Readers,
-        numbers: Readers, models: Readers, out: Readers,
+        state: Readers, change: Readers, n: CellReader, p: CellReader, theta_n: CellReader, theta_p: CellReader,
+        activities: Readers, numbers: Readers, models: Readers, out: Readers,
     ) -> None:  # fmt: skip
         own = EdgeCoefficients(*(item[high] for item in numbers))
-        potential, electron, hole = (item[high] - item[low] for item in state)
-        drift_n, drift_p = ((state[0][high] + t[high]) - (state[0][low] + t[low]) for t in (theta_n, theta_p))
+        gaps = [item[high] - item[low] for item in state]
+        drifts = [(state[0][high] + t[high]) - (state[0][low] + t[low]) for t in (theta_n, theta_p)]
+        if change:
+            grown = [item[high] - item[low] for item in change]
+            gaps = [gap + more for gap, more in zip(gaps, grown, strict=True)]
+            drifts = [drift + grown[0] for drift in drifts]
+        (potential, electron, hole), (drift_n, drift_p) = gaps, drifts
         if activities:
             drift_n = drift_n + (activities[0][high] - activities[0][low])
             drift_p = drift_p - (activities[1][high] - activities[1][low])

@@ -41,6 +41,8 @@ FALL: Final = -0.99
 """Smallest relative change of a density by a correction."""
 SLIGHT: Final = 1e-4
 """Relative change of a density up to which corrections are those of levels: its square hardly counts."""
+SMALL: Final = 1e-5
+"""Rise of a level, kT/q, up to which ln gamma rises by its slope half-way, with an error of third order."""
 
 
 @functools.cache
@@ -67,11 +69,14 @@ def risen(degenerate: bool) -> Kernel:
             if degenerate:
                 eta = levels[k] - states[k][here]
                 level = eta + rises[k]
-                behind = activity(level)
+                behind, earlier = activity(level), activity(eta)
                 activities[k][here] = behind
                 activities[2 + k][here] = 1.0 + derivative(behind, level)
-                grown = grown + (behind - activity(eta))
-                start = start * exp(-activity(eta))
+                middle = eta + 0.5 * rises[k]
+                # The difference of both would lose the digits of a small rise, and a majority moves by 1e-18 kT/q.
+                small = derivative(activity(middle), middle) * rises[k]
+                grown = grown + where(mg.abs(rises[k]) <= SMALL, small, behind - earlier)
+                start = start * exp(-earlier)
             starts.append(start)
             more.append(before[k][here] * expm1(grown))
             after[k][here] = before[k][here] + more[k]

@@ -9,8 +9,9 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node, where
 from minga.models.photodiode.solver.lowering import lowered_increments, row_of
-from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
+from minga.models.photodiode.solver.newton import NEVER, ROUND_OFF, STILL, WILD, Newton, clipped
 from minga.models.photodiode.solver.state import State
+from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.circuit import Loop
 from minga.models.photodiode.transients.currents import Currents
@@ -42,6 +43,8 @@ CLOSE: Final = 0.01
 """Part of the tolerance below which the last correction of a stage is, so that its charge is conserved to rounding."""
 FLOOR: Final = 1.0
 """Density whose relative error no longer matters, 1/cm3."""
+SLIGHT: Final = 1e-3 / (CHARGE * 1e7)
+"""The same per A/cm2: of carriers that at 1e7 cm/s carry a thousandth of the current of the device or of its light."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,14 +254,19 @@ class Stages:
     def _solve(self, program: Program, early: Register, inner: Register, lit: Register) -> None:
         """Record Newton's method for a stage, from the first guess in the increments."""
         newton, over, count = self.newton, Register("stage over", "i8"), Register("corrections of the stage", "i8")
+        still = Register("corrections by round-off", "i8")
         program.let(over, 0)
         program.let(count, 0)
+        program.let(still, 0)
         program.let(newton.change, NEVER)
         direct = not isinstance(newton.lines, Iterative)
         found = (newton.change <= (CLOSE if direct else 1.0) * newton.tolerance) & (newton.residual <= newton.tolerance)
+        # Levels that hardly matter are known to fewer digits, as in a steady state.
+        found = found | ((still >= STILL) & (newton.change <= newton.tolerance))
         lost = (count >= LIMIT) | ~(newton.change <= NEVER) | ~(newton.residual < WILD)
         with program.repeat(until=over > 0, expected=3):
             self._evaluate(program, early, inner, lit)
+            program.let(still, where(newton.residual <= ROUND_OFF, still + 1, 0))
             program.let(over, where(found | lost, 1, 0))
             with program.when(over == 0):
                 newton.lines.setup(program)
@@ -289,7 +297,7 @@ class Stages:
             risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, c.dopants,
             self.before, self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
         )  # fmt: skip
-        newton.through_edges(program, state.next)
+        newton.through_edges(program, state.now, self.change)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
             in_time, nodes.contact, c.free, nodes.volume, nodes.generation, [edge.coupling for edge in c.edges],
@@ -342,9 +350,20 @@ class Stages:
             defect = self.loop.defect(self.source, volts, self.conduction, self.own, ERROR, h)
             step = self._voltage_step(program, -defect)
         program.apply(
-            errors, newton.right, self.border, self.slopes, (newton.n, newton.p), step=step, floor=FLOOR,
+            errors, newton.right, self.border, self.slopes, (newton.n, newton.p), step=step, floor=self._floor(),
             into={"largest": error, "place": self.place},
         )  # fmt: skip
+
+    def _floor(self) -> Node:
+        """Return the density whose relative error no longer matters, 1/cm3.
+
+        Carriers spread from node to node, so that far from where they are generated their first density rises with a
+        high power of time, and its relative error is large for any step.
+        """
+        device = self.device
+        made = CHARGE * float((device.generation * device.volumes).sum() / device.areas[0][1].sum())
+        currents = (self.conduction_before, self.conduction, made * self.bright_before, made * self.bright)
+        return FLOOR + SLIGHT * mg.max(*(mg.abs(as_node(item)) for item in currents))
 
     def falling(self) -> Node:
         """Return the rate of the drop at the end of an attempt, V/s, with the accuracy of the method."""

@@ -64,7 +64,7 @@ class Stepping:
     goal: Register = field(default_factory=lambda: Register("time goal", initial=math.inf))
     begun: Register = field(default_factory=lambda: Register("transient begun", "i8"))
     over: Register = field(default_factory=lambda: Register("transient over", "i8"))
-    failed: Register = field(default_factory=lambda: Register("transient failed", "i8"))
+    failed: Register = field(default_factory=lambda: Register("step too short", "i8"))
     current: Register = field(default_factory=lambda: Register("device current"))
     displacement: Register = field(default_factory=lambda: Register("displacement current"))
     charge: Register = field(default_factory=lambda: Register("charge passed"))

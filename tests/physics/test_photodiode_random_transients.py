@@ -1,0 +1,118 @@
+"""Random layered devices over time: pulses of light or voltage are followed, or refused with the reason named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minga.errors import RunError
+from minga.models.photodiode.solver.circuit import Circuit
+from minga.models.photodiode.solver.failures import floating_layers
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.waveform import Waveform
+from thinned import thinned
+
+from .test_photodiode_random import random_device
+from .transients import at, followed
+
+PHYSICS = Problem((0.0,), ionisation=True)
+MOST = 2000
+BATCH = 10
+LONG = 1e-5
+
+
+def waveform(draw: np.random.Generator, until: float, ends: tuple[float, float], sharp: bool) -> Waveform:
+    """A jump, a ramp or a pulse; with slopes unless it may be sharp."""
+    kind = ("jump", "ramp", "pulse")[int(draw.integers(3))]
+    start, width, rise = draw.uniform(0.0, 0.1), 10.0 ** draw.uniform(-6.0, -0.7), 10.0 ** draw.uniform(-6.0, -1.0)
+    if kind == "pulse":
+        rise = 0.0 if sharp else rise
+        times = (start, start + rise, start + rise + width, start + 2.0 * rise + width)
+        return Waveform(tuple(until * float(time) for time in times), (*ends, *ends[::-1]))
+    rise = 0.0 if kind == "jump" and sharp else rise
+    return Waveform((until * float(start), until * float(start + rise)), ends)
+
+
+def random_transient(seed: int) -> tuple[Device, Transient]:
+    """Light or a voltage that changes, behind a random resistance and capacitance, for 10 ps to 10 ms."""
+    draw = np.random.default_rng([seed, 1])
+    device = random_device(seed)
+    lit = int(draw.integers(len(device.layers)))
+    device = replace(device, generation=np.where(device.layer == lit, float(10.0 ** draw.uniform(17.0, 23.0)), 0.0))
+    until = float(10.0 ** (draw.uniform(-11.0, -6.0) if draw.random() < 0.5 else draw.uniform(-5.0, -2.0)))
+    volts = float(draw.uniform(-6.0, 0.8)), float(draw.uniform(-12.0, 1.2))
+    circuit = None
+    if draw.random() < 0.75:
+        pad = float(10.0 ** draw.uniform(-15.0, -11.0)) if draw.random() < 0.5 else 0.0
+        circuit = Circuit(1e-4, load=float(10.0 ** draw.uniform(0.0, 5.0)), pad=pad)
+    if draw.random() < 0.5:
+        voltage, light = Waveform((0.0,), volts[:1]), waveform(draw, until, (0.0, 1.0), True)
+    else:
+        voltage = waveform(draw, until, volts, circuit is not None)
+        light = Waveform((0.0,), (float(draw.random() < 0.5),))
+    return device, Transient(until, voltage, light, circuit)
+
+
+def check(seed: int) -> bool:
+    """Follow a transient; return True if it reaches its end in `MOST` steps, False if not, or if it is refused."""
+    device, what = random_transient(seed)
+    try:
+        rows = followed(device, what, physics=PHYSICS, fields=True, most=MOST)
+    except RunError as error:
+        refused = str(error)
+        known = "at: layer 'layer " in refused and floating_layers(device)
+        assert known or "begin beyond breakdown" in refused, f"seed {seed}: {refused}"
+        return False
+    last = rows[-1]
+    assert np.isfinite([[row[name] for name in ("J", "V", "charge")] for row in rows]).all()
+    assert min(float(row["fields"][name].min()) for row in rows for name in ("electrons", "holes")) > 0.0
+    passed = np.abs(np.diff([row["charge"] for row in rows]))
+    lost = float((passed * [row["uniformity"] for row in rows[1:]]).sum() / passed.sum())
+    assert lost <= (1e-4 if floating_layers(device) else 1e-8), f"seed {seed}: {lost:.3g} of the charge is lost"
+    if last["t"] < what.until:
+        return False
+    if what.until >= LONG and not floating_layers(device):
+        ends = [Waveform((0.0,), wave.values[-1:]) for wave in (what.voltage, what.light)]
+        steady = followed(device, replace(what, voltage=ends[0], light=ends[1]), physics=PHYSICS, most=0)[0]
+        assert last["J"] == pytest.approx(steady["J"], rel=1e-4, abs=1e-12), f"seed {seed}: steady J"
+    return True
+
+
+@pytest.mark.parametrize(("seed", "volts"), thinned([(142, -4.0), (63, -2.5), (16, -2.1)], (16, -2.1)))
+def test_degenerate_and_floating_layers_keep_their_charge(seed: int, volts: float) -> None:
+    """Increments of 1e-18 kT/q count at levels of 100 kT/q, which are only known to 1e-14."""
+    device = random_device(seed)
+    device = replace(device, generation=np.full(device.grid.shape, 1e18))
+    light = Waveform((1e-10, 2e-10), (0.0, 1.0))
+    rows = followed(device, Transient(1e-9, Waveform((0.0,), (volts,)), light), physics=PHYSICS, most=500)
+    assert rows[-1]["t"] == 1e-9
+    assert max(row["uniformity"] for row in rows) < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 200, BATCH))
+def test_random_transients(first: int) -> None:
+    followed_to_the_end = [check(seed) for seed in range(first, first + BATCH)]
+    assert sum(followed_to_the_end) >= BATCH // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_half_the_tolerance_changes_as_little_as_it_says(seed: int) -> None:
+    device, what = random_transient(seed)
+    stops = [what.until * part for part in (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)]
+    found: list[Any] = []
+    for tolerance in (what.tolerance, 0.5 * what.tolerance):
+        try:
+            rows = followed(device, replace(what, tolerance=tolerance), stops, physics=PHYSICS, most=MOST)
+        except RunError:
+            assert not found, "both are refused, or none"
+            return
+        found.append([[at(rows, time)[name] for time in stops] for name in ("J", "charge")])
+    for one, other in zip(*map(np.array, found), strict=True):
+        assert np.abs(one - other).max() <= 20.0 * what.tolerance * np.abs(other).max()
