@@ -15,7 +15,6 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
-from thinned import thinned
 
 from .test_photodiode_random import random_device
 from .transients import at, followed
@@ -81,13 +80,15 @@ def check(seed: int) -> bool:
         try:
             steady = followed(device, replace(what, voltage=ends[0], light=ends[1]), physics=PHYSICS, most=0)[0]
         except RunError as error:
-            assert "begin beyond breakdown" in str(error)
+            if "begin beyond breakdown" not in str(error):
+                raise
             return True
         assert last["J"] == pytest.approx(steady["J"], rel=1e-4, abs=1e-12), f"seed {seed}: steady J"
     return True
 
 
-@pytest.mark.parametrize(("seed", "volts"), thinned([(142, -4.0), (63, -2.5), (16, -2.1)], (16, -2.1)))
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "volts"), [(142, -4.0), (63, -2.5), (16, -2.1)])
 def test_degenerate_and_floating_layers_keep_their_charge(seed: int, volts: float) -> None:
     """Increments of 1e-18 kT/q count at levels of 100 kT/q, which are only known to 1e-14."""
     device = random_device(seed)
