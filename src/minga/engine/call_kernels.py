@@ -15,6 +15,11 @@ add_f4, add_f8: values of a row of a table, added to the cells that represent po
     args[0..3] as above  [4] number of cells  [5], [6] their places along these axes  [7] first tap of each, and their
     end  [8] address of the word that holds the base address  [9] byte offsets of the cells  [10] f8 weights of the taps
     [11] columns of their points  [12] to [17] as above
+mean_points: values of points, each the sum of some terms divided by a number, into words
+    args[0] number of points  [1] number of terms  [2] table of the addresses of the f8 terms of all points
+    [3] address of the f8 divisor  [4] table of the addresses of the values
+keep_words: words into the row of a table at a position, which is advanced
+    args[0] number of words  [1] table of their addresses  [2] the table  [3] address of the position
 
 Points and cells outside the given ones are left out. Nothing happens at positions between rows. The terms of a value
 are added in the order of its taps, in f8.
@@ -57,6 +62,8 @@ class CallFunctions:
     sample_f8: int
     add_f4: int
     add_f8: int
+    mean_points: int
+    keep_words: int
 
     def sample(self, dtype: DType) -> int:
         """Return the address of the function that samples fields of a type."""
@@ -82,6 +89,8 @@ def _compiled() -> tuple[CallFunctions, object]:
         _move_words(module),
         *(_sample(module, name, kind) for name, kind in (("sample_f4", ir.FloatType()), ("sample_f8", _DOUBLE))),
         *(_add(module, name, kind) for name, kind in (("add_f4", ir.FloatType()), ("add_f8", _DOUBLE))),
+        _mean_points(module),
+        _keep_words(module),
     ]
     addresses, owner = load(module, codes)
     return CallFunctions(**addresses), owner
@@ -119,6 +128,33 @@ def _move_words(module: ir.Module) -> Code:
         record = args + 8 + number * 16
         word = code.load(record)
         code.store(code.load(word) + code.load(record + 8), word)
+    code.finish()
+    return code
+
+
+def _mean_points(module: ir.Module) -> Code:
+    code = Code(module, "mean_points", 3)
+    points, terms, values, divisor, targets = (code.load(code.arguments[0] + 8 * number) for number in range(5))
+    number = _load(code, divisor, _DOUBLE)
+    with code.loop(points) as point:
+        total = code.local(_DOUBLE)
+        code.builder.store(_load(code, code.load(values) + point * 8, _DOUBLE), total)
+        with code.loop(terms - 1) as term:
+            more = _load(code, code.load(values + (term + 1) * 8) + point * 8, _DOUBLE)
+            code.builder.store(code.builder.fadd(code.builder.load(total, typ=_DOUBLE), more), total)
+        mean = code.builder.fdiv(code.builder.load(total, typ=_DOUBLE), number)
+        code.store_value(mean, code.load(targets + point * 8))
+    code.finish()
+    return code
+
+
+def _keep_words(module: ir.Module) -> Code:
+    code = Code(module, "keep_words", 3)
+    count, sources, table, position = (code.load(code.arguments[0] + 8 * number) for number in range(4))
+    row = code.load(position)
+    with code.loop(count) as number:
+        code.store(code.load(code.load(sources + number * 8)), table + (row * count + number) * 8)
+    code.store(row + 1, position)
     code.finish()
     return code
 

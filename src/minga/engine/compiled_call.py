@@ -37,6 +37,18 @@ class BandedCall:
     function: int
     args: np.ndarray
 
+    def kernel(self, binder: Binder, label: str) -> cmd.Kernel:
+        """Return the command that calls the code for all of its cells.
+
+        Parameters
+        ----------
+        binder
+            The binder.
+        label
+            Name of the call in reports.
+        """
+        return cmd.Kernel(self.function, binder.control(self.args), 1, cmd.Category.CALL, label)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledCall:

@@ -85,8 +85,7 @@ class Levels:
         number = self.counts.get(function, 0)
         self.counts[function] = number + 1
         for each in function.banded(binder, number):
-            command = cmd.Kernel(each.function, binder.control(each.args), 1, cmd.Category.CALL, call.label)
-            self.calls.append((each, command))
+            self.calls.append((each, each.kernel(binder, call.label)))
 
     def index(self, item: Field, index: int) -> int:
         """Return the slot at the beginning of the block that is slot `index` now."""

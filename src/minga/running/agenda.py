@@ -12,6 +12,7 @@ import numpy as np
 from minga.engine.stop import Ended, Reason
 from minga.errors import CaseError, shown
 from minga.running.observer import Observer, Phase
+from minga.running.recording import Recording
 from minga.running.schedule import Timetable
 from minga.running.simulation import Simulation
 
@@ -49,10 +50,22 @@ class Agenda:
         if self._simulation.ended is not None:  # by one of them
             self.observe()
 
-    def next_step(self) -> int:
-        """Return the next step after which an observer may be due, the last one at the latest."""
+    def next_step(self, recording: Recording | None = None) -> int:
+        """Return the next step after which an observer may be due, the last one at the latest.
+
+        Parameters
+        ----------
+        recording
+            A recording that stands in for one of the observers.
+        """
         step = self._simulation.step
-        goals = (timetable.next_step(step) for timetable in self._timetables)
+        pairs = zip(self._observers, self._timetables, strict=True)
+        goals = (
+            recording.next_step(step)
+            if recording is not None and observer is recording.series
+            else timetable.next_step(step)
+            for observer, timetable in pairs
+        )
         return min(self._simulation.steps, *(goal for goal in goals if goal is not None), self._simulation.steps)
 
     def next_time(self) -> float | None:

@@ -24,6 +24,7 @@ from minga.running.observers.ending import WallTime
 from minga.running.observers.finite import Finite
 from minga.running.pace import Pace
 from minga.running.painting import Painting
+from minga.running.recording import Recording
 from minga.running.simulation import Simulation
 from minga.running.stepper import Stepper
 
@@ -131,6 +132,9 @@ def drive(
     simulation = Simulation(model, engine, steps, stepper, output=output or Stopwatch(keep=False))
     beginning = None if model.review is None else Beginning()
     agenda = Agenda(simulation, _completed([*observers, *([] if beginning is None else [beginning])], until))
+    recording = None
+    if growing is None and painting is None and not stepper.watched:
+        recording = Recording.of(model, engine, stepper.program, simulation.observers)
     start(model, engine)
     stepper.start()
     pace.start()
@@ -142,7 +146,7 @@ def drive(
             check_start(model, engine)
         pace.begin(simulation)
         first = {} if beginning is None else beginning.look(simulation)
-        outcome = _advance(simulation, agenda, pace, growing, painting)
+        outcome = _advance(simulation, agenda, pace, growing, painting, recording)
     except BaseException:
         agenda.fail()
         raise
@@ -165,8 +169,9 @@ def drive(
 
 
 def _advance(
-    simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growing | None, painting: Painting | None
-) -> Outcome:
+    simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growing | None, painting: Painting | None,
+    recording: Recording | None,
+) -> Outcome:  # fmt: skip
     """Show the initial state to those that want to see it, and do all steps; return the outcome of the last ones."""
     chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
     opening = simulation.model.opening and simulation.step == 0 < simulation.steps
@@ -178,15 +183,13 @@ def _advance(
         if painting is not None:
             painting.apply(simulation, painted)
             chunk = min(chunk, painting.room(simulation.step))
-        count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
+        count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step(recording) - simulation.step)
         if growing is not None:
             count = min(count, growing.room(simulation))
             if count == 0:  # no larger window fits in memory
                 agenda.observe()
                 break
-        count, outcome, simulation.latest = stepper.run(simulation.step, count)
-        simulation.step += count
-        simulation.seconds += simulation.latest
+        count, outcome = _do(simulation, count, recording)
         if not outcome.ok:
             raise _failure(simulation, outcome)
         pace.advanced(simulation)
@@ -203,6 +206,20 @@ def _advance(
         agenda.observe()
     early = simulation.ended is not None and simulation.ended.reason != "steps"
     return Outcome(True, "stop") if early else outcome
+
+
+def _do(simulation: Simulation, count: int, recording: Recording | None) -> tuple[int, Outcome]:
+    """Do at most `count` steps; return their number and the outcome of the last one."""
+    begun = simulation.step
+    if recording is not None:
+        count = recording.room(begun, count)
+        recording = recording if recording.due(count) else None
+    count, outcome, simulation.latest = simulation.stepper.run(begun, count, recording)
+    simulation.step += count
+    simulation.seconds += simulation.latest
+    if recording is not None and count:
+        recording.hand_over(simulation, begun)
+    return count, outcome
 
 
 def _completed(observers: Sequence[Observer], until: Stop | None) -> list[Observer]:

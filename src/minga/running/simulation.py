@@ -108,6 +108,16 @@ class Simulation:
             self._observed = self.step, observe(self.model, self.engine)
         return self._observed[1]
 
+    def observed(self, observables: Mapping[str, Any]) -> None:
+        """Take the observables of the present step from the loop of steps, which has recorded them.
+
+        Parameters
+        ----------
+        observables
+            Values by name.
+        """
+        self._observed = self.step, observables
+
     def end(self, words: str) -> None:
         """End the run at this step, in `Observer.observe` on all ranks; all observers of the end then see it.
 

@@ -11,6 +11,7 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.engine.state import Beginning, State, state_of
 from minga.engine.stop import Ended, Stop, Watch
+from minga.running.recording import Recording
 
 __all__ = ["Stepper"]
 
@@ -49,6 +50,11 @@ class Stepper:
         """Program of one step and of the checks after it."""
         return self._steps.program if self._watch is None else self._watch.program
 
+    @property
+    def watched(self) -> bool:
+        """True if a condition may end the steps before their number is done."""
+        return self._watch is not None
+
     def start(self) -> None:
         """Begin at the first step."""
         self._steps.start(self._engine)
@@ -70,15 +76,20 @@ class Stepper:
         self._engine.interrupt.requested = asked
         self._undo = Beginning(self._engine, self.state)
 
-    def run(self, done: int, count: int) -> tuple[int, Outcome, float]:
-        """Do at most `count` steps after `done` ones; return their number, whether they are good, and their seconds."""
+    def run(self, done: int, count: int, recording: Recording | None = None) -> tuple[int, Outcome, float]:
+        """Do at most `count` steps after `done` ones; return their number, whether they are good, and their seconds.
+
+        If a recording is given, the steps are those that it records.
+        """
         interrupt, undo = self._engine.interrupt, self._undo
         interrupt.may_leave = undo is not None and undo.possible and not self._costly
         if undo is not None and interrupt.may_leave:
             undo.keep()
         began = time.perf_counter()
         try:
-            if self._watch is not None:
+            if recording is not None:
+                count, outcome = recording.run(self._engine, count)
+            elif self._watch is not None:
                 count, outcome = self._watch.run(self._engine, count)
             else:
                 count, outcome = self._steps.run(self._engine, done, count)

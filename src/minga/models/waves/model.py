@@ -17,7 +17,8 @@ from minga.models.waves.boundary import Boundary
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Medium
 from minga.models.waves.preparation import prepare, step_limit
-from minga.models.waves.receivers import Receivers, record_samples
+from minga.models.waves.receivers import Receivers
+from minga.models.waves.recorded import record_taps
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.source_density import density_warnings
 from minga.models.waves.stability import Extremes
@@ -123,8 +124,9 @@ def fletcher(
     waves.check_quantities(record)
     step, integrated = stepping.step, dict[Register, float]()
     if receivers is not None and len(receivers.positions):
-        placed = receivers.placed(waves.domain) if "p" in record else []
-        registers = {"p": record_samples(observe, waves.fields[0], placed)} if placed else {}
+        registers = {}
+        if "p" in record:
+            registers["p"] = record_taps(observe, waves.fields[0], receivers.taps(waves.domain), "receivers")
         velocities = [name for name in dict.fromkeys(record) if name != "p"]
         if velocities:
             step = Program("step")

@@ -162,9 +162,7 @@ def _compiled(
         return [move_words(binder, [(position, number * step)], label)]
 
     def commands(binder: Binder) -> list[cmd.Command]:
-        calls = banded(binder, 0)
-        kernels = [cmd.Kernel(c.function, binder.control(c.args), 1, cmd.Category.CALL, label) for c in calls]
-        return [*kernels, *moved(binder, 1)]
+        return [*(each.kernel(binder, label) for each in banded(binder, 0)), *moved(binder, 1)]
 
     return CompiledCall(label, function, commands, banded if blocks else None, moved)
 

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.engine import Engine
-from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
 from minga.models.waves.interpolation import Interpolation, Placed, check_point, place_all
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
-from minga.space.field import Field, Register
+from minga.space.field import Field
 
-__all__ = ["Receivers", "Taps", "record_samples", "record_taps", "spread", "taken"]
+__all__ = ["Receivers", "Taps", "spread", "taken"]
 
 Index = tuple[NDArray[np.intp], ...]
 
@@ -217,23 +216,3 @@ def spread(taps: Taps, box: Box) -> tuple[Index, NDArray[np.int64], Floats, NDAr
 @lru_cache(maxsize=64)
 def _taps(points: tuple[tuple[float, ...], ...], domain: Domain, interpolation: Interpolation) -> Taps:
     return Taps.of(place_all(points, domain, interpolation, "receiver"))
-
-
-def record_samples(
-    observe: Program, field: Field, placed: Sequence[Placed], name: str = "receivers"
-) -> tuple[Register, ...]:
-    """Record in a Program the sampling of a field at points; return the registers of the samples."""
-    return record_taps(observe, field, Taps.of(placed), name)
-
-
-def record_taps(observe: Program, field: Field, taps: Taps, name: str) -> tuple[Register, ...]:
-    """Record in a Program the sampling of a field by its taps; return the registers of the samples."""
-    registers = tuple(Register(f"{name}.{number}") for number in range(taps.weights.shape[1]))
-
-    def sample_receivers(engine: Engine) -> None:
-        engine.write_all(registers, taps.sample(engine, field))
-
-    if taps.reach:
-        observe.refresh(field, taps.reach)
-    observe.call(sample_receivers, reads=(field,))
-    return registers

@@ -28,7 +28,8 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.interpolation import HALF_WIDTH, Placed, place
 from minga.models.waves.medium import Floats, axis_component
-from minga.models.waves.receivers import Receivers, Taps, record_taps
+from minga.models.waves.receivers import Receivers, Taps
+from minga.models.waves.recorded import record_taps
 from minga.models.waves.sensors import Sensors, Summed
 from minga.space.field import Register
 

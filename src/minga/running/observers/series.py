@@ -31,3 +31,19 @@ class Series(Observer):
         if simulation.rank == 0:
             time = None if simulation.model.clock is None else simulation.time
             self._add(simulation.step, time, observables)
+
+    def recorded(self, simulation: Simulation, step: int, observables: Mapping[str, Any]) -> None:
+        """Hand over the observables after an earlier step of a model whose steps have one length.
+
+        Parameters
+        ----------
+        simulation
+            The run.
+        step
+            The number of steps.
+        observables
+            Values by name.
+        """
+        if simulation.rank == 0:
+            clock = simulation.model.clock
+            self._add(step, None if clock is None else clock.read(step, simulation.engine), observables)

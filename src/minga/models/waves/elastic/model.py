@@ -18,11 +18,12 @@ from minga.models.waves.boundary import (
     Boundary,
 )
 from minga.models.waves.elastic.medium import ElasticMedium, Speeds
-from minga.models.waves.elastic.receivers import check_quantities, check_receivers, record_sensors
+from minga.models.waves.elastic.receivers import check_quantities, check_receivers
 from minga.models.waves.elastic.sources import ElasticSource, Explosion
 from minga.models.waves.elastic.stepping import elastic_stepping
 from minga.models.waves.elastic.waves import prepare_elastic
 from minga.models.waves.receivers import Receivers
+from minga.models.waves.recorded import record_sensors
 
 __all__ = ["elastic"]
 
@@ -113,7 +114,9 @@ def elastic(
     if receivers is not None:
         check_receivers(receivers)
     if receivers is not None and len(receivers.positions):
-        observables["receivers"] = record_sensors(observe, waves.sensors(receivers, record))
+        observables["receivers"] = record_sensors(
+            observe, waves.sensors(receivers, record), [f"receivers.{name}" for name in record]
+        )
         origins = [domain.middle if source.position is None else source.position for source in chosen]
         positions = [*receivers.positions] * len(record)
         late = f"velocities are those half a step, {500 * dt:g} ms, before the time"

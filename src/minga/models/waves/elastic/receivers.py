@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from minga.engine.engine import Engine
-from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.boundary import Pairs
 from minga.models.waves.domain import Domain
@@ -14,9 +12,9 @@ from minga.models.waves.elastic.places import place_component
 from minga.models.waves.interpolation import check_point
 from minga.models.waves.receivers import Receivers, Taps
 from minga.models.waves.sensors import Recorded, Sensors
-from minga.space.field import Field, Register
+from minga.space.field import Field
 
-__all__ = ["check_quantities", "check_receivers", "record_sensors", "sensors_of"]
+__all__ = ["check_quantities", "check_receivers", "sensors_of"]
 
 
 def check_quantities(quantities: Sequence[str], components: Mapping[str, Component]) -> None:
@@ -103,26 +101,3 @@ def sensors_of(
         Recorded(q, tuple(fields[name] for name in parts[q]), -float(len(normal)) if q == "p" else 1.0) for q in record
     ]
     return Sensors(tuple(quantities), taps)
-
-
-def record_sensors(observe: Program, sensors: Sensors) -> tuple[Register, ...]:
-    """Record the sampling of sensors in a Program; return the registers, quantity after quantity.
-
-    Parameters
-    ----------
-    observe
-        The Program.
-    sensors
-        The sensors.
-    """
-    count = next(iter(sensors.taps.values())).weights.shape[1]
-    registers = tuple(Register(f"receivers.{each.name}.{k}") for each in sensors.quantities for k in range(count))
-
-    def sample_receivers(engine: Engine) -> None:
-        engine.write_all(registers, sensors.sample(engine))
-
-    for field, taps in sensors.taps.items():
-        if taps.reach:
-            observe.refresh(field, taps.reach)
-    observe.call(sample_receivers, reads=tuple(sensors.taps))
-    return registers
