@@ -229,7 +229,7 @@ def blocks_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape | None], None]
 
 
 def given_bands(
-    shape: Shape | None, size: Sequence[int], cell: float, kept: float, spreads: Sequence[Any], *_: Any
+    shape: Shape | None, size: Sequence[int], cell: float, kept: float, spreads: Sequence[Any], *_: Any, **__: Any
 ) -> Shape | None:
     """Return the given shape instead of the best one, with fewer rounds if there are not so many."""
     if shape is None:

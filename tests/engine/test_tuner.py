@@ -50,7 +50,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for name, value in (("AFTER", 0.0), ("TURN", 0.0), ("TRYING", 0.0), ("PATIENCE", 0.0), ("HOPELESS", np.inf)):
         monkeypatch.setattr(tuner, name, value)
     shapes = iter(CUTS * 100)
-    monkeypatch.setattr(time_blocks, "best_bands", lambda *_: next(shapes))
+    monkeypatch.setattr(time_blocks, "best_bands", lambda *_, **__: next(shapes))
     monkeypatch.setattr(time_blocks, "budgets", lambda _: [1.0, 2.0])
     used: list[Any] = []
     original = Tuner._use

@@ -28,7 +28,7 @@ def hurry(rank: int) -> None:
     tuner.PATIENCE = tuner.TRYING = 0.0
     choices.default_cache = lambda: None  # type: ignore[assignment]
     time_blocks.LEAST_REPEATED = 0  # type: ignore[misc]
-    time_blocks.best_bands = lambda *_: (3 + rank, 2, 4)  # type: ignore[assignment]
+    time_blocks.best_bands = lambda *_, **__: (3 + rank, 2, 4)  # type: ignore[assignment]
     use = Tuner._use
 
     def noted(self: Tuner, setting: tuner._Setting) -> None:

@@ -87,6 +87,8 @@ def best_bands(
     workers: int,
     budget: float,
     depths: Sequence[int] | None = None,
+    *,
+    slanted: bool = False,
 ) -> tuple[int, int, int] | None:
     """Return the shape of bands and the number of rounds that need the fewest bytes from memory for a round.
 
@@ -106,6 +108,8 @@ def best_bands(
         Bytes of caches that a thread may use.
     depths
         Numbers of rounds; by default all powers of two.
+    slanted
+        Whether a row takes cache for the cells of a single round only, since later rounds lie farther left.
 
     Returns
     -------
@@ -126,7 +130,8 @@ def best_bands(
             rows = -(-least_cells // (width * row))
             rows = -(-rows // together) * together
             cost = (1 + EDGE * edge / width) / depth
-            used = ((deep + rows) * cell * (width + edge) + 2 * depth * kept * width) * row
+            beside = spreads[0][1] if slanted else edge
+            used = ((deep + rows) * cell * (width + beside) + 2 * depth * kept * width) * row
             if used <= budget and (best is None or cost < best[0]):
                 best = cost, (rows, columns, depth)
     return None if best is None else best[1]

@@ -335,15 +335,17 @@ def _memory(calls: Sequence[KernelCall], touches: Sequence[Touch], rounds: int) 
 def _shapes(
     memory: _Memory, found: Sequence[Sequence[float]], workers: int, ranks: int, depths: Sequence[int] | None
 ) -> dict[tuple[int, int, int], bool]:
-    """Return the best rows of a band, number of columns and rounds for each budget: True for those of the L2 cache.
+    """Return the best rows of a band, number of columns and rounds for some caches: True for the usual ones, for L2.
 
     `found` has the rows that are in use at a time for each number of rounds.
     """
     shapes: dict[tuple[int, int, int], bool] = {}
-    for number, budget in enumerate(budgets(workers * ranks)):
-        best = best_bands(memory.size, sum(memory.arrays.values()), memory.kept, found, workers, budget, depths)
+    near, *farther = budgets(workers * ranks)
+    cell = sum(memory.arrays.values())
+    for usual, slanted, budget in ((True, False, near), (False, True, near), *((False, False, far) for far in farther)):
+        best = best_bands(memory.size, cell, memory.kept, found, workers, budget, depths, slanted=slanted)
         if best is not None:
-            shapes.setdefault(best, number == 0 and memory.kept <= MOST_KEPT)
+            shapes.setdefault(best, usual and memory.kept <= MOST_KEPT)
     return shapes
 
 

@@ -80,7 +80,7 @@ def test_blocks_of_rounds_have_the_bits_of_single_rounds(
     samples, field, none = run("f4", True, steps=21)
     assert none == 0
     monkeypatch.setattr(time_blocks, "SHORTEST", 2)
-    monkeypatch.setattr(time_blocks, "best_bands", lambda *_: bands)
+    monkeypatch.setattr(time_blocks, "best_bands", lambda *_, **__: bands)
     other = run("f4", True, threads=threads, steps=21)
     assert other[2] >= 2  # both loops have blocks
     assert np.array_equal(samples, other[0])
