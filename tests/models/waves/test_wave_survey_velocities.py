@@ -146,7 +146,6 @@ def test_the_velocity_across_a_free_surface_is_recorded_on_it(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("medium", "record", "match"),
     [
-        (Medium(VP, rho=RHO + VP), ("vz",), "where rho varies"),
         (Medium(VP, 0.2 + 1e-5 * VP, 0.1), ("vz",), "where epsilon varies"),
         (Medium(VP), ("vy",), "receivers record"),
         (Medium(VP), ("szz", "p"), "receivers record"),

@@ -27,7 +27,7 @@ from minga.models.waves.stencils import first_weights, halfway_weights, total
 from minga.space.boundary import Condition, reflect, zero_gradient
 from minga.space.box import Box
 
-__all__ = ["Staggered", "density_walls", "largest_sum", "reach_of"]
+__all__ = ["Staggered", "density_walls", "image_of", "largest_sum", "reach_of"]
 
 _WALLS: Final = {0: zero_gradient(), -1: reflect("cell"), 1: reflect("edge")}
 """Conditions of the density beyond an end by the mirror of the waves there (`Domain.mirrors`)."""
@@ -123,8 +123,8 @@ def largest_sum(sampler: Sampler, domain: Domain, box: Box, order: int, *, scram
         (lo - beyond * (2 if lo == 0 else 1), hi + beyond * (2 if hi == n else 1))
         for lo, hi, n in zip(box.lo, box.hi, domain.shape, strict=True)
     ]
-    rho = _image(sampler, domain, "rho", ranges)
-    root = np.sqrt(rho) if scrambled else np.sqrt(rho) * _image(sampler, domain, "vp", ranges)
+    rho = image_of(sampler, domain, "rho", ranges)
+    root = np.sqrt(rho) if scrambled else np.sqrt(rho) * image_of(sampler, domain, "vp", ranges)
     inner = (slice(beyond, -beyond),) * rho.ndim
     total: Any = 0.0
     for axis, h in enumerate(domain.spacing):
@@ -146,8 +146,20 @@ def _both_sides(weights: Sequence[float], values: Floats) -> Floats:
     return total
 
 
-def _image(sampler: Sampler, domain: Domain, name: str, ranges: Sequence[tuple[int, int]]) -> Floats:
-    """Return an entry of the medium in ranges of cells, some of them beyond the ends of the model."""
+def image_of(sampler: Sampler, domain: Domain, name: str, ranges: Sequence[tuple[int, int]]) -> Floats:
+    """Return an entry of the medium in ranges of cells, some of them beyond the ends of the model.
+
+    Parameters
+    ----------
+    sampler
+        Values of the medium.
+    domain
+        Cells of the model.
+    name
+        The entry.
+    ranges
+        First cell of the model and the one past the last, along each axis.
+    """
     picks = [
         _places(np.arange(lo, hi), n, mirrors, periodic)
         for (lo, hi), n, mirrors, periodic in zip(

@@ -36,8 +36,10 @@ __all__ = [
     "Placed",
     "check_point",
     "doubtful",
+    "on_grid",
     "place",
     "place_all",
+    "reach",
     "taps",
 ]
 
@@ -236,13 +238,35 @@ def _along(
             slopes[number : number + len(weights)] += slope_weight * weights
         weights = slopes
     layer = domain.low[axis]
-    cells = cells + layer
     if len(cells) == 1:
         return below + layer, weights, below + layer
+    return *on_grid(cells, weights, domain, axis), below + layer
+
+
+def on_grid(cells: NDArray[np.int64], weights: Floats, domain: Domain, axis: int) -> tuple[int, Floats]:
+    """Return the first of some successive cells along an axis on the grid, and their weights.
+
+    Parameters
+    ----------
+    cells
+        The cells, counted from the first one of the model.
+    weights
+        Their weights.
+    domain
+        Domain of the waves, whose cells take the weights of those beyond its ends.
+    axis
+        The axis.
+    """
+    cells = cells + domain.low[axis]
     low, high = (corner[axis] for corner in domain.without_surfaces)
     if not ((cells >= low) & (cells < high)).all():
         cells, weights = _folded(cells, weights, domain, axis)
-    return int(cells[0]), np.round(weights, 12), below + layer
+    return int(cells[0]), np.round(weights, 12)
+
+
+def reach(count: int) -> str:
+    """Return how far from a point the farthest of a number of cells around it lies, as text."""
+    return "1 cell" if count < 4 else f"{count // 2} cells"
 
 
 def taps(place: float, interpolation: Interpolation) -> tuple[int, NDArray[np.int64], Floats]:
@@ -278,9 +302,8 @@ def _folded(cells: NDArray[np.int64], weights: Floats, domain: Domain, axis: int
     length, (low, high) = domain.cells[axis], domain.mirrors[axis]
     first, end = (corner[axis] for corner in domain.without_surfaces)
     if domain.periodic[axis]:
-        near = "1 cell" if len(cells) < 4 else f"{len(cells) // 2} cells"
         raise CaseError(
-            f"a point lies within {near} of the periodic ends of {domain.axes[axis]}",
+            f"a point lies within {reach(len(cells))} of the periodic ends of {domain.axes[axis]}",
             key="fletcher.boundary",
             remedy="put it farther inside, or on a cell: fewer cells around it are then needed",
         )

@@ -94,7 +94,7 @@ def fletcher(
     record
         What receivers record: "p", and the particle velocities "vz", "vy", "vx", m/s, which are
         those half a step before the time (`minga.models.waves.velocity`) and follow from p and q, in Pa, with the
-        medium's rho. The medium must be uniform in it and in its anisotropy around a receiver. The observable has the
+        medium's rho. The anisotropy must be uniform around a receiver. The observable has the
         samples of all receivers for the first one, then for the next.
 
     Returns

@@ -7,8 +7,15 @@ c55 = rho vsz2. The displacements u of these, across the axis n and along it, ar
     u across n ~ k across n p,    u along n ~ c k along n q,    c2 = (vpz2 - vsz2) / (vpn2 - vsz2)
 
 with the wave vector k. Thus rho v_t = -(grad p - n (n . grad p)) - c n (n . grad q): if vsz is 0, p is the stress
-across the axis, with the sign of a pressure, and c q that along it. The medium must be
-uniform among the cells of a receiver: where it varies, Fletcher's equations are not those of an elastic medium.
+across the axis, with the sign of a pressure, and c q that along it.
+
+Where the density varies, velocities follow at the places between cells where the operator has its fluxes
+(`minga.models.waves.density`), and are interpolated from there along their own axis, on which they are continuous.
+Across the other axes slopes are interpolated, which are continuous there, and the density is that at the receiver.
+
+With n and delta uniform and vsz = 0, Fletcher's equations are those of the two stresses, whatever vp and epsilon:
+velocities are exact. Elsewhere the anisotropy must be uniform among the cells of a receiver. Where delta, the axis, or
+epsilon beside S waves vary, no elastic medium has Fletcher's equations, so that there is no velocity to record.
 
 Each step adds dt v_t of the present waves to v, which is then that half a step later, as in a staggered scheme.
 Derivatives at receivers are the transpose of dipoles (`minga.models.waves.source`).
@@ -26,11 +33,13 @@ import numpy as np
 
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.waves.interpolation import HALF_WIDTH, Placed, place
+from minga.models.waves.density import image_of
+from minga.models.waves.interpolation import Placed, on_grid, place, taps
 from minga.models.waves.medium import Floats, axis_component
 from minga.models.waves.receivers import Receivers, Taps
 from minga.models.waves.recorded import record_taps
 from minga.models.waves.sensors import Sensors, Summed
+from minga.models.waves.stencils import halfway_weights
 from minga.space.field import Register
 
 if TYPE_CHECKING:
@@ -117,9 +126,9 @@ def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
     if equations.kind == "isotropic" and rho is not None:
         factor = -waves.dt / (rho * waves.spacing[axis])
         return Summed(name, ((p, Taps.of(slopes[axis])),), factor)
-    depends: tuple[str, ...] = ("rho",) if rho is None else ("epsilon", "delta", "theta", "phi")
-    if equations.kind == "vertical":
-        depends = depends[:2]
+    if rho is None:
+        return _in_density(waves, receivers, axis, name)
+    depends = ("epsilon", "delta", "theta", "phi")[equations.sigma is None : 2 if equations.kind == "vertical" else 4]
     local = [
         {entry: _uniform(waves, entry, [each[number] for each in slopes.values()], number) for entry in depends}
         for number in range(len(receivers.positions))
@@ -129,7 +138,51 @@ def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
         weights = np.array([_weights(waves, axis, values)[k] for values in local]).T
         if weights.any():
             parts.append((field, _combined(slopes, weights / np.array(waves.spacing)[:, None])))
-    return Summed(name, tuple(parts), -waves.dt / (1.0 if rho is None else rho), depends)
+    return Summed(name, tuple(parts), -waves.dt / rho, depends)
+
+
+def _in_density(waves: Waves, receivers: Receivers, axis: int, name: str) -> Summed:
+    """Return a velocity at receivers where the density varies."""
+    h, staggered, placed, scales = waves.spacing[axis], waves.equations.staggered, [], []
+    assert staggered is not None
+    half = np.array([float(w) for w in halfway_weights(len(staggered.weights[axis]))])
+    slope = np.concatenate([-half[::-1], half])
+    for point in receivers.positions:
+        value = place(point, waves.domain, receivers.interpolation, "receiver")
+        _, between, found = taps(float(point[axis]) / h - 0.5, receivers.interpolation)  # place i lies above cell i
+        rho = _density_along(waves, point, axis, int(between[0]), int(between[-1]) + 2)
+        light = found * 2.0 / (rho[:-1] + rho[1:])
+        scales.append(float(rho.mean()))
+        cells = np.arange(between[0] - len(half) + 1, between[-1] + len(half) + 1)
+        fluxes = np.zeros(len(cells))
+        for number, weight in enumerate(slope):
+            fluxes[number : number + len(light)] += weight * scales[-1] * light
+        first, weights = on_grid(cells, fluxes, waves.domain, axis)
+        placed.append(
+            Placed(
+                (*value.first[:axis], first, *value.first[axis + 1 :]),
+                (*value.weights[:axis], weights, *value.weights[axis + 1 :]), value.base,
+            )
+        )  # fmt: skip
+    whole = Taps.of(placed)
+    scaled = Taps(whole.cells, whole.weights / (h * np.array(scales)), whole.bases, whole.reach)
+    return Summed(name, ((waves.fields[0], scaled),), -waves.dt, ("rho",))
+
+
+def _density_along(waves: Waves, point: Sequence[float], axis: int, low: int, high: int) -> Floats:
+    """Return the density of the medium's cells along an axis through a point, between the cells beside it."""
+    ranges, shares = list[tuple[int, int]](), []
+    for other, h in enumerate(waves.spacing):
+        if other == axis:
+            ranges.append((low, high))
+            continue
+        below, cells, weights = taps(float(point[other]) / h, "linear")
+        ranges.append((below, below + len(cells)))
+        shares.append(weights)
+    values = np.moveaxis(image_of(waves.sampler, waves.domain, "rho", ranges), axis, -1)
+    for weights in shares:
+        values = reduce(operator.add, [weight * part for weight, part in zip(weights, values, strict=True)])
+    return values
 
 
 def check_sensitivity(sensors: Sensors, wrt: Sequence[str]) -> None:
@@ -159,19 +212,22 @@ def _uniform(waves: Waves, entry: str, slopes: Sequence[Placed], number: int) ->
     if low != high:
         raise CaseError(
             f"particle velocities at receiver {number}, where {entry} varies from {low:g} to {high:g} within "
-            f"{2 * HALF_WIDTH} cells",
+            f"{max(_farthest(each) for each in slopes)} cells",
             key="fletcher.record",
             remedy=f'record "p" there, or move the receiver to where {entry} is uniform',
         )
     return low
 
 
+def _farthest(placed: Placed) -> int:
+    """Return the largest distance of a cell of a point from the one below it along an axis."""
+    ends = zip(placed.base, placed.box.lo, placed.box.hi, strict=True)
+    return max(max(base - low, high - 1 - base) for base, low, high in ends)
+
+
 def _weights(waves: Waves, axis: int, at: Mapping[str, float]) -> list[list[float]]:
-    """Return the weights of the derivatives of each wave, along each axis, in -rho v_t along an axis, or in -v_t."""
-    axes = waves.domain.axes
-    if "rho" in at:
-        return [[1.0 / at["rho"] if along == axis else 0.0 for along in range(len(axes))]]
-    sigma = waves.equations.sigma
+    """Return the weights of the derivatives of each wave, along each axis, in -rho v_t along an axis."""
+    axes, sigma = waves.domain.axes, waves.equations.sigma
     shear = 0.0 if sigma is None else abs(at["epsilon"] - at["delta"]) / sigma
     squares = 1.0 - shear, 1.0 + 2.0 * at["delta"] - shear
     if min(squares) <= 0.0:

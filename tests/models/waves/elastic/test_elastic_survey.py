@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -216,11 +215,12 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         survey(medium=Medium(2000.0), shots=[Shot([Force((30.0, 200.0), (1.0, 0.0))], LINE)]).record(
             tmp_path / "a.sgy", 3
         )
-    near = Receivers([(50.0, 13.0)])
-    with pytest.raises(CaseError, match="within 4 cells of the periodic ends of x") as caught:
-        survey(
-            shots=[Shot([Explosion((30.0, 200.0))], each) for each in (LINE, replace(near, every=2))],
-            boundary=Faces(Sponge(4), x=Periodic()), aperture=None,
-        ).record(tmp_path / "a.sgy", 3)  # fmt: skip
-    assert caught.value.key == "shots[1]"
+    for interpolation, place, cells in (("sinc", 13.0, "4 cells"), ("linear", 3.0, "1 cell")):
+        near: Any = Receivers([(50.0, place)], 2, interpolation)  # type: ignore[arg-type]
+        with pytest.raises(CaseError, match=f"within {cells} of the periodic ends of x") as caught:
+            survey(
+                shots=[Shot([Explosion((30.0, 200.0))], each, record=("vx",)) for each in (LINE, near)],
+                boundary=Faces(Sponge(4), x=Periodic()), aperture=None,
+            ).record(tmp_path / "a.sgy", 3)  # fmt: skip
+        assert caught.value.key == "shots[1]"
     assert not list(tmp_path.iterdir())

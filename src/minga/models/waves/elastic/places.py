@@ -17,7 +17,7 @@ from minga.models.waves.boundary import Free, Pairs, Rigid
 from minga.models.waves.domain import Domain
 from minga.models.waves.elastic.layout import Component, images
 from minga.models.waves.elastic.stencils import Image, extrapolated
-from minga.models.waves.interpolation import HALF_WIDTH, Interpolation, Placed, taps
+from minga.models.waves.interpolation import Interpolation, Placed, reach, taps
 from minga.models.waves.medium import Floats
 
 __all__ = ["place_component"]
@@ -64,7 +64,7 @@ def place_component(
             start, low = int(what == _SOURCE), extrapolated(int(what == _SOURCE))
         if not ((cells >= start) & (cells < length)).all():
             if domain.periodic[axis]:
-                raise _too_near(domain, axis)
+                raise _too_near(domain, axis, reach(len(cells)))
             cells, found = _folded(cells, found, (start, length), (low, high))
         if surface and what == _SOURCE and component.velocity and not component.half[0]:
             found = np.where(cells == 0, 2.0 * found, found)
@@ -95,9 +95,9 @@ def _folded(
     return kept, np.array([found.get(cell, 0.0) for cell in kept.tolist()])
 
 
-def _too_near(domain: Domain, axis: int) -> CaseError:
+def _too_near(domain: Domain, axis: int, near: str) -> CaseError:
     return CaseError(
-        f"a point lies within {HALF_WIDTH} cells of the periodic ends of {domain.axes[axis]}",
+        f"a point lies within {near} of the periodic ends of {domain.axes[axis]}",
         key="elastic.boundary",
         remedy="put it farther inside: components lie between cells, and need the cells around them",
     )
