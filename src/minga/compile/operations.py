@@ -168,6 +168,10 @@ def _numpy_fma(a: Array, b: Array, c: Array) -> Array:
     return np.fromiter(values, a.dtype, int(np.prod(shape))).reshape(shape)
 
 
+FLUSHED: Final = {"f4": 2.0**-100, "f8": 2.0**-960}
+"""Sizes below which floats are flushed to 0. Products of larger ones with factors down to 2**-26 are normal numbers."""
+
+
 # Lowering ------------------------------------------------------------------------------------------------------------
 def _floor_division(node: Node) -> Node:
     a, b = node.args
@@ -242,6 +246,11 @@ def _cast(node: Node) -> Node:
     )
     whole = Node("truncate", node.dtype, (where(inside, x, const(0.0, x.dtype)),))
     return where(above, const(high, node.dtype), where(below, const(low, node.dtype), whole))
+
+
+def _flush(node: Node) -> Node:
+    (x,) = node.args
+    return where(compare("lt", abs(x), const(FLUSHED[node.dtype], node.dtype)), const(0.0, node.dtype), x)
 
 
 def _floor(value: Node) -> Node:
@@ -405,6 +414,7 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "ceil": _rounding("ceil", np.ceil),
     "trunc": _rounding("trunc", np.trunc),
     "rint": _rounding("rint", np.rint),
+    "flush": Spelling(lambda node, x: np.where(np.abs(x) < FLUSHED[node.dtype], x.dtype.type(0.0), x), lowered=_flush),
     # Comparisons and choice.
     "eq": Spelling(_ufunc(np.equal), _comparison("eq")),
     "ne": Spelling(_ufunc(np.not_equal), _comparison("ne")),

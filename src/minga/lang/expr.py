@@ -322,6 +322,20 @@ def as_node(value: object) -> Node:
     )
 
 
+def flushed(value: object) -> Node:
+    """Return a float, or 0 where it is so small that products with it may be denormal, which is slow.
+
+    Its derivative is 1: flushing is part of the rounding.
+
+    Parameters
+    ----------
+    value
+        A cell's value, f4 or f8.
+    """
+    node = as_node(value)
+    return Node("flush", node.dtype, (node,))
+
+
 def cast(value: object, dtype: object) -> Node:
     """Convert a value to another cell type.
 

@@ -217,6 +217,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         derivative=lambda node, a, b: chosen(node.args[0] > node.args[1], a, b),
     ),
     **dict.fromkeys(("floor", "ceil", "trunc", "rint"), Operation(1, 1, step=True)),
+    "flush": Operation(1, derivative=lambda _, a: a),
     # Comparisons and choice.
     "eq": Operation(2, 0, _equal, narrows=True),
     "ne": Operation(2, 0, _opposite(_equal), narrows=True),

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.program import Program
+from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
 from minga.models.waves.boundary import Cpml, Face, depth, kinds
 from minga.models.waves.kernels import Equations, Z, times
@@ -229,11 +230,11 @@ def _memory_kernels(
 
     def cpml_psi(waves: Any, psis: Any, a: Any, b: Any) -> None:
         for u, psi in zip(waves, psis, strict=True):
-            psi[here] = b[0] * psi[here] + a[0] * d.d1(u, axis)
+            psi[here] = flushed(b[0] * psi[here] + a[0] * d.d1(u, axis))
 
     def cpml_zeta(waves: Any, psis: Any, zetas: Any, a: Any, b: Any) -> None:
         for u, psi, zeta in zip(waves, psis, zetas, strict=True):
-            zeta[here] = b[0] * zeta[here] + a[0] * (d.d2(u, axis) + d.d1(psi, axis))
+            zeta[here] = flushed(b[0] * zeta[here] + a[0] * (d.d2(u, axis) + d.d1(psi, axis)))
 
     def correct(psis: Any, zetas: Any, after: Any, medium: Sequence[Any]) -> None:
         c = equations.coefficients(lambda k: medium[k][here])

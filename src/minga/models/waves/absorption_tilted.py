@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
 from minga.lang.cell import local
+from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
 from minga.models.waves.absorption import Profiles, Stretched, layer_ends, layer_profiles
 from minga.models.waves.boundary import Cpml, kinds
@@ -121,7 +122,7 @@ def _psi(equations: Equations, axis: int) -> Kernel:
 
     def cpml_psi(waves: Any, psis: Any, a: Any, b: Any) -> None:
         for u, psi in zip(waves, psis, strict=True):
-            psi[here] = b[0] * psi[here] + a[0] * d.d1(u, axis)
+            psi[here] = flushed(b[0] * psi[here] + a[0] * d.d1(u, axis))
 
     return Kernel(cpml_psi)
 
@@ -131,7 +132,7 @@ def _zeta(equations: Equations, axis: int) -> Kernel:
 
     def cpml_zeta(waves: Any, psis: Any, zetas: Any, a: Any, b: Any) -> None:
         for u, psi, zeta in zip(waves, psis, zetas, strict=True):
-            zeta[here] = b[0] * zeta[here] + a[0] * (d.d2(u, axis) + d.d1(psi, axis))
+            zeta[here] = flushed(b[0] * zeta[here] + a[0] * (d.d2(u, axis) + d.d1(psi, axis)))
 
     return Kernel(cpml_zeta)
 
@@ -141,7 +142,7 @@ def _chi(equations: Equations, inner: int, outer: int) -> Kernel:
 
     def cpml_chi(waves: Any, chis: Any, a: Any, b: Any) -> None:
         for u, chi in zip(waves, chis, strict=True):
-            chi[here] = b[0] * chi[here] + a[0] * d.d1(local(d.d1(u, inner)), outer)
+            chi[here] = flushed(b[0] * chi[here] + a[0] * d.d1(local(d.d1(u, inner)), outer))
 
     return Kernel(cpml_chi)
 
@@ -151,7 +152,7 @@ def _chi_of_psi(equations: Equations, outer: int) -> Kernel:
 
     def cpml_corner(psis: Any, chis: Any, a: Any) -> None:
         for psi, chi in zip(psis, chis, strict=True):
-            chi[here] = chi[here] + a[0] * d.d1(psi, outer)
+            chi[here] = flushed(chi[here] + a[0] * d.d1(psi, outer))
 
     return Kernel(cpml_corner)
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from minga.compile import portable
 from minga.errors import CaseError
+from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
 from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats, Quantity, Sampler, slabs
@@ -384,8 +385,8 @@ def relaxation_kernel(halves: Sequence[float], tau: float | None) -> Kernel:
             for half, memory in zip(halves, own, strict=True):
                 after = ((1.0 - half) * memory[here] + 2.0 * half * pulled) * (1.0 / (1.0 + half))
                 right = right + (pulled - 0.5 * (memory[here] + after))
-                memory[here] = after
-            old[here] = 2.0 * now[here] - old[here] + right
+                memory[here] = flushed(after)
+            old[here] = flushed(2.0 * now[here] - old[here] + right)
 
     def waves_relaxation(waves: Any, before: Any, increments: Any, memories: Any, tau: Any) -> None:
         relax(waves, before, increments, memories, tau[(0,) * len(tau.axes)])

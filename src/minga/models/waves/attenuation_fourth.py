@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
 
 __all__ = ["attenuated_increment_kernel", "attenuated_step_kernel"]
@@ -80,7 +81,7 @@ def attenuated_step_kernel(halves: Sequence[float], tau: float | None) -> Kernel
             own = _own(first, number, count), _own(second, number, count)
             for half, memory, last in zip(halves, *own, strict=True):
                 right = right + (pulled - _mean(last, half, _mean(memory, half, pulled)))
-            old[here] = 2.0 * now[here] - old[here] + (increment[here] + right * (1.0 / 12.0))
+            old[here] = flushed(2.0 * now[here] - old[here] + (increment[here] + right * (1.0 / 12.0)))
 
     def waves_relaxed_correction(
         waves: Any, before: Any, increments: Any, seconds: Any, first: Any, second: Any, tau: Any
@@ -105,5 +106,5 @@ def _mean(memory: Any, half: float, pulled: Any) -> Any:
     here = (0,) * len(memory.axes)
     before = memory[here]
     after = ((1.0 - half) * before + 2.0 * half * pulled) * (1.0 / (1.0 + half))
-    memory[here] = after
+    memory[here] = flushed(after)
     return 0.5 * (before + after)

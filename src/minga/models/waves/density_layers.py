@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
 from minga.lang.cell import local
+from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
 from minga.models.waves.absorption import Profiles, Stretched, add_profiles, half_profiles, layer_ends
 from minga.models.waves.boundary import Cpml
@@ -85,7 +86,7 @@ def _psi_kernel(staggered: Staggered, axis: int) -> Kernel:
 
     def cpml_flux(u: Any, psi: Any, a: Any, b: Any) -> None:
         here = (0,) * len(u.axes)
-        psi[here] = b[0] * psi[here] + a[0] * staggered.slope(u, axis)
+        psi[here] = flushed(b[0] * psi[here] + a[0] * staggered.slope(u, axis))
 
     return Kernel(cpml_flux)
 
@@ -96,7 +97,7 @@ def _zeta_kernel(staggered: Staggered, axis: int) -> Kernel:
     def cpml_divergence(u: Any, psi: Any, zeta: Any, rho: Any, a: Any, b: Any) -> None:
         here = (0,) * len(u.axes)
         flux = local((staggered.slope(u, axis) + psi[here]) * staggered.light(rho, axis))
-        zeta[here] = b[0] * zeta[here] + a[0] * staggered.divergence(flux, axis)
+        zeta[here] = flushed(b[0] * zeta[here] + a[0] * staggered.divergence(flux, axis))
 
     return Kernel(cpml_divergence)
 

@@ -27,6 +27,7 @@ from typing import Any, Final, Literal
 
 from minga.compile.explain import Kernel
 from minga.lang.cell import local
+from minga.lang.expr import flushed
 from minga.lang.functions import abs as absolute
 from minga.models.waves.density import Staggered
 from minga.models.waves.stencils import Differences, total
@@ -213,7 +214,7 @@ def _forward_kernel(equations: Equations, damped: bool) -> Kernel:
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any], profiles: Sequence[Any]) -> None:
         factor = _factor(profiles)
         for now, old, right in zip(waves, before, _applied(equations, waves, medium), strict=True):
-            old[here] = times(factor, 2.0 * now[here] - times(factor, old[here]) + right)
+            old[here] = flushed(times(factor, 2.0 * now[here] - times(factor, old[here]) + right))
 
     def fletcher(waves: Any, before: Any, medium: Any) -> None:
         advance(waves, before, medium, ())
@@ -271,7 +272,7 @@ def _correction_kernel(equations: Equations, damped: bool) -> Kernel:
         rights = _applied(equations, increments, medium)
         for now, old, increment, right in zip(waves, before, increments, rights, strict=True):
             added = increment[here] + right * (1.0 / 12.0)
-            old[here] = times(factor, 2.0 * now[here] - times(factor, old[here]) + added)
+            old[here] = flushed(times(factor, 2.0 * now[here] - times(factor, old[here]) + added))
 
     def fletcher_correction(waves: Any, before: Any, increments: Any, medium: Any) -> None:
         correct(waves, before, increments, medium, ())

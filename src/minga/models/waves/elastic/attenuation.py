@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
+from minga.lang.expr import flushed
 from minga.models.waves.boundary import Free
 from minga.models.waves.elastic.kernels import Elasticity, Fields
 from minga.models.waves.elastic.layout import Component
@@ -113,10 +114,10 @@ def _relax(equations: Elasticity, given: Fields, names: list[str], used: list[st
         volume = more * total(added[name] for name in names)
     for name in names:
         pulled = ratio * added[name] if volume is None else ratio * added[name] + volume
-        given[name][here] = given[name][here] + (added[name] - _held(given, name, halves, here))
+        given[name][here] = flushed(given[name][here] + (added[name] - _held(given, name, halves, here)))
         for k, half in enumerate(halves):
             memory = given[f"{name}_memory_{k}"]
-            memory[here] = ((1.0 - half) * memory[here] + 2.0 * half * pulled) * (1.0 / (1.0 + half))
+            memory[here] = flushed(((1.0 - half) * memory[here] + 2.0 * half * pulled) * (1.0 / (1.0 + half)))
 
 
 def _record_surface(step: Program, waves: ElasticWaves, fields: dict[str, Field], halves: tuple[float, ...]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
 from minga.models.waves.elastic.layout import Component
 from minga.models.waves.elastic.medium import coefficient
@@ -103,7 +104,7 @@ class Elasticity:
             more = self.coefficient(coefficient(component), fields) * total(
                 self.difference(fields[other.name], other, axis) for other, axis in self.terms(component)
             )
-            u[self.here] = more if fresh else u[self.here] + more
+            u[self.here] = more if fresh else flushed(u[self.here] + more)
 
         return act
 
@@ -151,4 +152,4 @@ class Elasticity:
                 continue
             s = fields[stress.name]
             more = common + twice * strains[axis] if axis in strains else common
-            s[self.here] = more if fresh else s[self.here] + more
+            s[self.here] = more if fresh else flushed(s[self.here] + more)

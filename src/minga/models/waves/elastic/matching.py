@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from minga.engine.program import Program
+from minga.lang.expr import flushed
 from minga.models.waves.absorption import Profiles, half_profiles, layer_ends
 from minga.models.waves.boundary import Cpml, Free
 from minga.models.waves.elastic.kernels import Elasticity, Fields
@@ -92,7 +93,7 @@ def _record_memory(step: Program, equations: Elasticity, source: Component, axis
     def act(given: Fields) -> None:
         psi, u = given["psi"], given[source.name]
         derivative = equations.difference(u, source, axis)
-        psi[equations.here] = given["b"][0] * psi[equations.here] + given["a"][0] * derivative
+        psi[equations.here] = flushed(given["b"][0] * psi[equations.here] + given["a"][0] * derivative)
 
     names = ["psi", source.name, "a", "b"]
     step.apply(equations.kernel("elastic_psi", names, act), [fields[name] for name in names])
