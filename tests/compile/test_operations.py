@@ -14,7 +14,7 @@ from minga.compile.llvm import compile_kernel
 from minga.compile.numpy import BoundArray
 from minga.compile.target import baseline_target, host_target
 from minga.errors import KernelError
-from minga.lang.expr import cast
+from minga.lang.expr import cast, flushed
 from minga.lang.types import DTYPES
 from thinned import thinned
 
@@ -140,3 +140,23 @@ def test_the_size_of_a_number_that_cannot_be_negative() -> None:
         arrays = [BoundArray(values, (0,)), BoundArray(found, (0,))]
         run_kernel(compile_kernel(graph, target=target), ((0,), (len(values),)), arrays)
         assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("f4", 2.0**-100), ("f8", 2.0**-960)])
+def test_small_floats_are_flushed_to_zero(dtype: str, least: float) -> None:
+    """Negative and denormal ones, too; infinities and NaN stay."""
+
+    @kernel
+    def small(u: Any, new: Any) -> None:
+        new[0] = flushed(u[0])
+
+    values = [0.99 * least, -0.99 * least, -0.0, np.finfo(dtype).smallest_subnormal, least, -least, 1.0, np.inf, np.nan]
+    case = make_case(traced(small, 1, [dtype, dtype]), (len(values),))
+    first = case.lo[0] - case.arrays[0].origin[0]
+    case.arrays[0].array[first : first + len(values)] = np.array(values, dtype)
+    assert_equal_bits(case)
+    (_, new), _ = oracle(case)
+    expected = np.array([0.0] * 4 + values[4:], dtype)
+    first = case.lo[0] - new.origin[0]
+    assert np.array_equal(new.array[first : first + len(values)], expected, equal_nan=True)
+    assert not np.signbit(new.array[first : first + 4]).any()
