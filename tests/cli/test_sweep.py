@@ -237,7 +237,7 @@ def test_a_case_for_several_ranks(in_tmp_path: Path) -> None:
 
 
 def test_a_key_whose_last_word_is_an_observable_names_its_dimension(in_tmp_path: Path) -> None:
-    """As the voltage of a cell, which is both given and observed."""
+    """The voltage of a cell is an example: it is both given and observed."""
     Path("grown.py").write_text(
         "import minga as mg\n\n\n"
         "def model(largest_u: float = 1.0):\n"

@@ -54,8 +54,8 @@ A block begins and ends with bands that are not full, and its stores do not bypa
 MOST_KEPT: Final = 0
 """Most bytes of locals for each place along the other axes that a round of a usual block keeps from band to band.
 
-Others are only tried: two rounds of tilted waves were 0.94 to 1.07 times as fast in blocks (L2 cache of 2 MiB), those
-of vertical ones, which keep nothing, 1.17 to 1.3 times.
+Others are only tried: two rounds of tilted waves were 0.92 to 1.07 times as fast in blocks (L2 cache of 2 MiB), those
+of vertical ones, which keep nothing, 1.16 to 1.3 times.
 """
 MOST_CALLS: Final = 512
 """Largest number of kernel calls in a block."""

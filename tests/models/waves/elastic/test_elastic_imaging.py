@@ -99,7 +99,7 @@ def test_a_fluid_has_no_converted_waves() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_recorded_velocities_and_their_injection_are_transposes(boundary: str) -> None:
-    """Of the traces of any initial waves, without sources."""
+    """The traces are those of random initial waves, without sources."""
     rng, waves = np.random.default_rng(5), waves_in(boundary, SEA)
     run = ShotRun(waves, Shot([], SHOT.receivers, record=("vz", "vx")))
     reverse = adjoint(run.stepping.step, waves.fields)
