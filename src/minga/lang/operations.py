@@ -13,9 +13,9 @@ from itertools import product
 from typing import Final
 
 from minga.errors import KernelError, suggest
-from minga.lang.expr import Node, cast, fused_multiply_add, where
+from minga.lang.expr import Node, cast, flushed, fused_multiply_add, where
 from minga.lang.table import extremes
-from minga.lang.tangent import Tangent, chosen, negated, plus, times
+from minga.lang.tangent import Tangent, chosen, is_one, negated, plus, times
 from minga.lang.types import BITS
 
 __all__ = ["OPERATIONS", "Interval", "Operation", "operation"]
@@ -217,7 +217,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         derivative=lambda node, a, b: chosen(node.args[0] > node.args[1], a, b),
     ),
     **dict.fromkeys(("floor", "ceil", "trunc", "rint"), Operation(1, 1, step=True)),
-    "flush": Operation(1, derivative=lambda _, a: a),
+    "flush": Operation(1, derivative=lambda _, a: a if is_one(a.size) else a.apply(flushed)),
     # Comparisons and choice.
     "eq": Operation(2, 0, _equal, narrows=True),
     "ne": Operation(2, 0, _opposite(_equal), narrows=True),

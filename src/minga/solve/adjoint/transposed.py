@@ -10,6 +10,8 @@ grows by dF/dS(x + k) t(x) in the cell x + k. Two kernels do this without any ce
 Intermediates (mg.local) that are linear with constant coefficients, such as the inner derivative of a mixed one, stay
 intermediates of the second kernel; all others are written out. Ghost cells are no cells: what they would get goes to
 the cells that they are made of, through further kernels on the few rows beside the ends.
+
+If a kernel flushes what it stores (see `flushed`), its adjoint does, too: it may be as small beyond the same fronts.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from minga.engine.check import Operand, check_reach
 from minga.engine.operations import Apply, ScalarValue
 from minga.errors import ProgramError
-from minga.lang.expr import Node, const, where
+from minga.lang.expr import Node, const, flushed, where
 from minga.lang.graph import Interner, KernelGraph, Param, Store, topological
 from minga.lang.inline import without_locals
 from minga.lang.reverse import Weight, pulled_back, weighted_sum
@@ -403,7 +405,9 @@ class _Transposed:
             self._read(slot)
         place = {number: k for k, number in enumerate(numbers)}
         made = Renumbered(place, {key: register.node for key, register in self.values.saved.items()})
-        nodes = [made(node) for node in locals_], [made(node) for _, node in stores]
+        flushes = any(store.value.op == "flush" for store in self.operation.graph.stores)
+        stored = [flushed(node) if flushes else node for _, node in stores]
+        nodes = [made(node) for node in locals_], [made(node) for node in stored]
         used = {n.data[0] for n in topological([*nodes[0], *nodes[1]]) if n.op == "read"}
         used |= {self.numbers[slot] for slot, _ in stores}
         ranked = sorted(used, key=lambda number: (not isinstance(self.operands[number], Slot), number))
