@@ -19,7 +19,7 @@ from minga.engine.engine import Engine
 from minga.engine.exchange import box_place
 from minga.engine.helpers import BoxAddress, Copy, copy_args
 from minga.engine.pages import borrowed, filed
-from minga.engine.storage import LINE, BlockArrays
+from minga.engine.storage import LINE, BlockArrays, Storage
 from minga.errors import RunError
 from minga.space.box import Box
 from minga.space.field import Register, Slot
@@ -37,18 +37,20 @@ class _Track:
 
     shape: tuple[int, ...]
     dtype: str
+    within: tuple[int, ...]
+    """Bytes from one row and so on to the next of a frame."""
     place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     frames: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Bytes from one frame, row and so on to the next."""
-        return _strides(self.shape, self.dtype)
+        return self.within[0] * self.shape[1] + -(self.within[0] * self.shape[1]) % LINE, *self.within
 
     @property
     def size(self) -> int:
         """Bytes of the frames."""
-        return self.shape[0] * -(-self.strides[0] // LINE) * LINE
+        return self.shape[0] * self.strides[0]
 
     def lay(self, memory: np.ndarray) -> None:
         """Put the frames into memory."""
@@ -85,10 +87,16 @@ class Tape:
         self.slots = tuple(slots)
         self._position = np.zeros(1, np.int64)
         self._tracks = {
-            slot: [_Track((steps, *values.shape), slot.field.dtype) for _, values in engine.blocks(slot)]
+            slot: [
+                _Track((steps, *block.owned.shape), slot.field.dtype, _strides(block))
+                for block in _blocks(engine.storage, slot)
+            ]
             for slot in self.slots
         }
-        self._numbers = {register: _Track((steps, 1), register.dtype) for register in registers}
+        self._numbers = {
+            register: _Track((steps, 1), register.dtype, (np.dtype(register.dtype).itemsize,)) for register in registers
+        }
+        self._pointed: dict[int, tuple[np.ndarray, int]] = {}
 
     @property
     def _all(self) -> list[_Track]:
@@ -119,6 +127,7 @@ class Tape:
             try:
                 yield
             finally:
+                self._point_back()
                 for track in self._all:
                     track.frames = np.zeros(0)  # whatever still refers to this tape does not keep the memory
 
@@ -143,7 +152,11 @@ class Tape:
         return CompiledCall("keep", keep, commands)
 
     def restore(self) -> CompiledCall:
-        """Return the function that takes the last copies from the tape and makes them the present values again."""
+        """Return the function that takes the last copies from the tape and makes them the present values again.
+
+        Native kernels find those of fields without ghost cells on the tape itself, until its memory is returned: they
+        are read once, and copying them would displace what stays in the caches from step to step.
+        """
 
         def restore(engine: Engine) -> None:
             self._move(-1)
@@ -172,12 +185,18 @@ class Tape:
 
     def _put(self, engine: Engine, slots: Sequence[Slot]) -> None:
         """Make the copies at the position the present values."""
+        self._point_back()
         number = int(self._position[0])
         for slot in slots:
             for track, (_, values) in zip(self._tracks[slot], engine.blocks(slot, write=True), strict=True):
                 values[...] = track.at(number)
         for register, track in self._numbers.items():
             engine.write(register, track.at(number)[0].item())
+
+    def _point_back(self) -> None:
+        """Let kernels find all slots in their own arrays."""
+        for table, address in self._pointed.values():
+            table[0] = address
 
     # In native code ------------------------------------------------------------------------------------------------
     def _words(self, by: int) -> list[tuple[np.ndarray, int]]:
@@ -188,10 +207,32 @@ class Tape:
         return move_words(binder, self._words(by), label)
 
     def _restored(self, binder: Binder, slots: Sequence[Slot]) -> list[cmd.Command]:
-        copies = [Copy(own, given, shape, size) for given, own, shape, size in self._places(binder, slots)]
+        copied = [slot for slot in slots if not self._readable(binder, slot)]
+        copies = [Copy(own, given, shape, size) for given, own, shape, size in self._places(binder, copied)]
         fetched = _passed(binder, call_functions().fetch_boxes, copies, "restore")
         copies = [Copy(own, given, (1,), size) for given, own, size in self._numbers_places(binder)]
+        copies += [self._pointing(binder, *each) for slot in slots if slot not in copied for each in self._both(binder, slot)]
         return [*fetched, *_copied(binder, copies, "restore")]
+
+    def _both(self, binder: Binder, slot: Slot) -> list[tuple[_Track, BlockArrays]]:
+        """Return the tracks of a slot, and its blocks."""
+        return list(zip(self._tracks[slot], _blocks(binder.storage, slot), strict=True))
+
+    def _readable(self, binder: Binder, slot: Slot) -> bool:
+        """Return whether kernels can read copies of a slot in place: they are as its arrays are."""
+        return slot.field.slots == 1 and all(
+            block.box == block.owned and track.within == block.arrays[0].strides
+            for track, block in self._both(binder, slot)
+        )
+
+    def _pointing(self, binder: Binder, track: _Track, block: BlockArrays) -> Copy:
+        """Return the copy of the present address of a track to where kernels find that of the slot."""
+        table = block.table
+        self._pointed[table.ctypes.data] = table, block.arrays[0].ctypes.data
+        source, target = (
+            BoxAddress(binder.control(np.array([word.ctypes.data], np.int64)), 0, (8,)) for word in (track.place, table)
+        )
+        return Copy(source, target, (1,), 8)
 
     def _places(
         self, binder: Binder, slots: Sequence[Slot]
@@ -199,8 +240,7 @@ class Tape:
         """Return where parts of slots are, and where their copies are; shapes, and bytes of an item."""
         found = []
         for slot in slots:
-            blocks = [b for b in binder.storage.stored(slot.field).blocks.values() if not b.owned.empty]
-            for track, block in zip(self._tracks[slot], blocks, strict=True):
+            for track, block in self._both(binder, slot):
                 parts = _slabs(block, binder.backend.workers)
                 for part in parts:
                     lead = (part.lo[0] - block.owned.lo[0]) * track.strides[1]
@@ -238,9 +278,17 @@ def _room(engine: Engine, size: int, disk: Folder) -> Iterator[np.ndarray]:
         yield memory
 
 
-def _strides(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
-    """Return the strides of an array whose rows begin with lines of the cache."""
-    strides = [np.dtype(dtype).itemsize]
+def _blocks(storage: Storage, slot: Slot) -> list[BlockArrays]:
+    """Return this rank's blocks of a slot that own cells."""
+    return [block for block in storage.stored(slot.field).blocks.values() if not block.owned.empty]
+
+
+def _strides(block: BlockArrays) -> tuple[int, ...]:
+    """Return the strides of a frame: those of the block's arrays, or, for the cells without ghosts, of whole lines."""
+    if block.box == block.owned:
+        return block.arrays[0].strides
+    strides = [block.arrays[0].itemsize]
+    shape = block.owned.shape
     for axis in range(len(shape) - 1, 0, -1):
         stride = strides[0] * shape[axis]
         strides.insert(0, -(-stride // LINE) * LINE if axis == len(shape) - 1 else stride)
