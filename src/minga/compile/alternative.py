@@ -12,8 +12,8 @@ class Alternative:
 
     vector    bytes of the vectors that rows are computed in; 0 for what is usually best on the processor
     prefetch  which boxes have their data fetched ahead: those that exceed the L2 cache ("large"), all or none. This
-              concerns kernels with locals or of three axes; in others, prefetching goes only with stores that bypass
-              the caches
+              concerns kernels with locals, of three axes, or of two that read fields into which they store; in others,
+              prefetching goes only with stores that bypass the caches
     stream    True if the stores of boxes that exceed all caches bypass them, where the kernel permits it
     rows      number of neighbouring rows that small kernels compute together; 0 for what is usually best
     """

@@ -89,6 +89,39 @@ def test_an_operation_that_is_recorded_twice(stored: list[str]) -> None:
     assert stored == ["_with_all_states", "_with_checkpoints"]
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_kernels_read_values_on_the_tape_while_it_is_lent(native: bool, stored: list[str]) -> None:
+    problem, (u, k) = line()
+    adjoint = mg.adjoint(problem.step, [u, k])
+    assert adjoint.recording.remembered is not None
+    (value,) = {slot.field for slot in adjoint.recording.remembered.slots}
+    places: list[int] = []
+    gradients = []
+    with problem.engine(native=native) as engine:
+        arrays = engine.storage.stored(value).blocks[0]
+
+        def add(engine: mg.Engine) -> None:
+            places.append(int(arrays.table[0]))
+            for _, values in engine.blocks(adjoint.of[u], write=True):
+                values += 1.0
+
+        seed = mg.Program("seed")
+        seed.call(add, writes=(adjoint.of[u],))
+        own = arrays.arrays[0].ctypes.data
+        for memory in (1 << 30, 1 << 30, 1):
+            problem.set(engine, problem.values)
+            adjoint.run(engine, 3, seed=seed, memory=memory)
+            assert arrays.table[0] == own
+            gradients.append(np.array(engine.gather(adjoint.of[k])))
+    assert stored == ["_with_values", "_with_values", "_with_checkpoints"]
+    assert np.abs(gradients[0]).min() > 0.0
+    assert all(np.array_equal(gradients[0], other) for other in gradients)
+    for first, *frames in (places[:4], places[4:8]):
+        assert first == own
+        assert own not in frames
+        assert frames[0] - frames[1] == frames[1] - frames[2] == 832  # thirteen lines for 103 floats of 8 bytes
+
+
 def test_seeds_find_the_registers_before_the_step(stored: list[str]) -> None:
     """A seed with a rate that the step changes."""
     u = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0))

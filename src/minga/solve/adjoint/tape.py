@@ -211,7 +211,9 @@ class Tape:
         copies = [Copy(own, given, shape, size) for given, own, shape, size in self._places(binder, copied)]
         fetched = _passed(binder, call_functions().fetch_boxes, copies, "restore")
         copies = [Copy(own, given, (1,), size) for given, own, size in self._numbers_places(binder)]
-        copies += [self._pointing(binder, *each) for slot in slots if slot not in copied for each in self._both(binder, slot)]
+        copies += [
+            self._pointing(binder, *each) for slot in slots if slot not in copied for each in self._both(binder, slot)
+        ]
         return [*fetched, *_copied(binder, copies, "restore")]
 
     def _both(self, binder: Binder, slot: Slot) -> list[tuple[_Track, BlockArrays]]:
