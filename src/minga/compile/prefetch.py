@@ -3,10 +3,10 @@
 Processors prefetch along addresses, but start again at each page and each row. With prefetch instructions, they need
 not wait: Jacobi sweeps over boxes larger than the caches became 1.4 times as fast. Kernels with locals and those of
 three axes walk through many short rows and wait even for the L3 cache: tilted waves became 1.1 times as fast out of
-it, and 1.5 times in it; isotropic ones 1.4 to 1.7 times in both (Zen 4). Of the other kernels of two axes, those that
-read a field into which they store, so that their stores cannot bypass the caches, fetch their next rows, too: with five
-fields that exceed an L2 cache of 2 MiB they became 1.2 times as fast (Sapphire Rapids). The rest gained nothing, and have
-no prefetch instructions but where their stores bypass the caches.
+it, and 1.5 times in it; isotropic ones 1.4 to 1.7 times in both (Zen 4). Kernels of two axes that read a field into
+which they store, so that their stores cannot bypass the caches, fetch their next rows, too: with five fields that
+exceed an L2 cache of 2 MiB they became 1.2 times as fast (Sapphire Rapids). Others of two axes gained nothing, so they
+have no prefetch instructions but where their stores bypass the caches.
 """
 
 from __future__ import annotations
