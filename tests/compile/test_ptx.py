@@ -89,7 +89,6 @@ def loose_instructions(ptx: str, *, fma: bool) -> list[str]:
     return found
 
 
-@pytest.mark.few(20)
 @pytest.mark.few(4)
 @every_kernel
 def test_arithmetic_is_strict(name):

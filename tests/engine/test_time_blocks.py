@@ -56,6 +56,11 @@ def add(u, *, amount):  # type: ignore[no-untyped-def]
 
 
 @mg.kernel
+def cross(v, u):  # type: ignore[no-untyped-def]
+    u[0, 0] = u[0, 0] + v[-1, 0] + v[1, 0] + v[0, -1] + v[0, 1]
+
+
+@mg.kernel
 def add_there(u):  # type: ignore[no-untyped-def]
     u[0, 0, 0] = u[0, 0, 0] + 0.75
 
@@ -309,6 +314,20 @@ def test_ranks_execute_blocks_of_a_given_halo_depth(depth: int, blocks_of: Any) 
     found = run_virtual(2, lambda comm: on_rank(waves(), [7, 2, 21], layout, comm, halo_depth=depth, overlap=False))
     assert found[0][0] == expected
     assert all(count > 0 and deepest == depth for _, count, deepest in found)
+
+
+def test_a_rank_calls_a_single_kernel_in_all_rounds(blocks_of: Any) -> None:
+    """The other rank computes the corner; here ghost cells are filled once, as nothing changes what they repeat."""
+    blocks_of((1, 40, 2))
+    grid = mg.Grid((2, 1))
+    walls = {"y": mg.fixed(1.0), "x": (mg.fixed(1.0), mg.zero_gradient())}
+    u, v = mg.Field("u", grid), mg.Field("v", grid, boundary=walls)
+    step = Program("step")
+    step.apply(cross, v, u, region=mg.Box((0, 0), (1, 1)))
+    expected, *_ = result((grid, [u, v], step), [7])
+    layout = slabs(grid.box, 2, granule=1)
+    found = run_virtual(2, lambda comm: on_rank((grid, [u, v], step), [7], layout, comm, overlap=False))
+    assert found[0][0] == expected
 
 
 @given(st.data(), st.sampled_from(SHAPES))

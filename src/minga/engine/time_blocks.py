@@ -316,7 +316,8 @@ class _Memory:
 
 def _memory(calls: Sequence[KernelCall], touches: Sequence[Touch], rounds: int) -> _Memory:
     """Return the memory that the calls of so many rounds access in each."""
-    lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
+    lo = map(min, zip(*(t.lo for t in touches), strict=True))
+    hi = map(max, zip(*(t.hi for t in touches), strict=True))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
     covered: dict[int, set[tuple[Point, Point]]] = {}
     widths: dict[int, int] = {}
