@@ -54,7 +54,8 @@ class ElasticImage:
         Image by P waves that are reflected as P waves: divergence of the source's velocity times that of the data's.
     ps
         Image by P waves that are reflected as S waves, minus the product of the vectors of both waves: its sign does
-        not change with the side of the source along a reflector of any dip. Both have the illumination by the divergence of the source's velocity.
+        not change with the side of the source along a reflector of any dip. Both images have the illumination by the
+        divergence of the source's velocity.
     """
 
     pp: Image
@@ -129,11 +130,16 @@ def _correlate(equations: Elasticity, fields: Fields, dt: float) -> None:
     data = rate * total(equations.difference(back[axis], c, axis) for axis, c in moving.items())
     modulus, shear = (equations.coefficient(name, fields) for name in ("lambda", "mu"))
     strain = 1.0 / (float(len(moving)) * modulus + 2.0 * shear)
-    products = [
-        local(_gradient(equations, fields, c) * _double_curl(equations, fields, c)) for c in moving.values()
-    ]
-    turned = rate * rate * shear * strain * total(
-        0.5 * (product[here] + product[_below(axis, len(here))]) for axis, product in zip(moving, products, strict=True)
+    products = [local(_gradient(equations, fields, c) * _double_curl(equations, fields, c)) for c in moving.values()]
+    turned = (
+        rate
+        * rate
+        * shear
+        * strain
+        * total(
+            0.5 * (product[here] + product[_below(axis, len(here))])
+            for axis, product in zip(moving, products, strict=True)
+        )
     )
     for name, more in zip(IMAGES, (source * data, turned, source * source), strict=True):
         fields[name][here] = fields[name][here] + more
