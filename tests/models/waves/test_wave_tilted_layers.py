@@ -168,8 +168,8 @@ def test_plane_sources_are_refused_in_each_way_that_is_watched() -> None:
 
 
 # The watchdog ------------------------------------------------------------------------------------------------------
-def growing(boundary: Any) -> mg.Model:
-    return mg.fletcher((60, 60), 10.0, dt=1e-3, medium=BELOW, boundary=boundary,
+def growing(boundary: Any, attenuation: Attenuation | None = None) -> mg.Model:
+    return mg.fletcher((60, 60), 10.0, dt=1e-3, medium=BELOW, boundary=boundary, attenuation=attenuation,
                        sources=[PointSource(None, Ricker(15.0))])  # fmt: skip
 
 
@@ -186,6 +186,14 @@ def test_a_run_ends_when_waves_grow_in_a_layer(tmp_path: Path) -> None:
     kept = caught.value.dataset.p.values  # type: ignore[attr-defined]
     assert len(kept) >= 3
     assert 0 < np.abs(kept[-1]).max() < 0.01 * peak
+
+
+@pytest.mark.slow
+def test_a_run_with_attenuation_ends_unless_its_waves_decay() -> None:
+    with pytest.raises(RunError, match="waves grow in the experimental matched layer"):
+        mg.run(growing(Cpml(experimental=True), Attenuation(300.0)), 20_000)
+    largest = mg.run(growing(Cpml(experimental=True), Attenuation(30.0)), 8000, observe=1000).largest.values
+    assert largest[-1] < 0.05 * largest[1]
 
 
 @pytest.mark.slow
