@@ -193,24 +193,28 @@ def test_bits_depend_neither_on_ranks_nor_on_memory(boundary: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_horizontal_axes_are_alike() -> None:
-    """Sources, receivers and data with x and y exchanged make the image with both exchanged."""
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 2, 0)])
+def test_all_axes_are_alike(order: tuple[int, int, int]) -> None:
+    """Sources, receivers and data with axes exchanged make the image with these exchanged: none of them is a normal."""
     data = np.random.default_rng(3).standard_normal((40, 9)).cumsum(axis=0)
     places, found = [(40.0, 60.0, 70.0), (50.0, 90.0, 40.0), (30.0, 50.0, 110.0)], []
-    for turn in (1, -1):
-        turned = [(z, *(y, x)[::turn]) for z, y, x in places]
-        source = Force((60.0, *(80.0, 60.0)[::turn]), (1.0, *(0.5, 0.2)[::turn]), Ricker(30.0))
+    for axes in ((0, 1, 2), order):
+
+        def turned(values: tuple[float, ...], axes: tuple[int, ...] = axes) -> Any:
+            return tuple(values[axis] for axis in axes)
+
+        source = Force(turned((60.0, 80.0, 60.0)), turned((1.0, 0.5, 0.2)), Ricker(30.0))
         waves = prepare_elastic(
             (16, 16, 16), 10.0, dt=1e-3, medium=ElasticMedium(2500.0, 1300.0, 2000.0), boundary=Sponge(4), order=4,
             dtype="f8",
         )  # fmt: skip
-        record = ("vz", "vy", "vx") if turn == 1 else ("vz", "vx", "vy")
-        each = shot_image(waves, Shot([source], Receivers(turned), data, record))
+        record = tuple(f"v{'zyx'[axes.index(axis)]}" for axis in range(3))
+        each = shot_image(waves, Shot([source], Receivers([turned(place) for place in places]), data, record))
         assert each is not None
         found.append(each)
     for one, other in ((found[0].pp, found[1].pp), (found[0].ps, found[1].ps)):
         assert abs(one.values).max() > 0
-        assert abs(one.values - other.values.transpose(0, 2, 1)).max() < 1e-10 * abs(one.values).max()
+        assert abs(one.values.transpose(order) - other.values).max() < 1e-10 * abs(one.values).max()
 
 
 def test_images_are_stacked_and_filtered() -> None:
