@@ -18,7 +18,7 @@ def test_the_interface_is_drawn_where_the_rock_below_begins() -> None:
     assert [plot.get_title() for plot in figure.axes] == ["PP", "PS"]
     for plot in figure.axes:
         assert np.allclose(plot.lines[0].get_ydata(), 205.0)
-        assert plot.images[0].get_extent() == (-5.0, 595.0, 395.0, 75.0)
+        assert plot.images[0].get_extent() == [-5.0, 595.0, 395.0, 75.0]
 
 
 def test_the_page_has_a_program_with_these_variables() -> None:
