@@ -24,7 +24,7 @@
 # make bench-tinetti   Tinetti's study of local networks in clusters in a box, half an hour
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
-# make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
+# make gallery   draw the pictures of docs/gallery.md and docs/comparison.md, and of elastic waves, again
 # make site      the documentation as a site, build/site/index.html
 # make lint      style and types only
 # make clean     remove the environment and the caches
@@ -211,6 +211,7 @@ fuzz: .venv-fuzz/.ready
 gallery: .venv/.ready-dev
 	$(BIN)/python scripts/gallery.py
 	$(BIN)/python scripts/comparison.py
+	$(BIN)/python scripts/wave_images.py
 
 .venv-site/.ready: docs/requirements.txt requirements.lock
 	$(PYTHON) -m venv .venv-site

@@ -14,7 +14,6 @@ from minga.case.settings import GridSettings
 from minga.errors import CaseError, RunError
 from minga.models.waves import (
     Attenuation,
-    Cpml,
     Faces,
     Free,
     Medium,
@@ -193,8 +192,6 @@ def test_wrong_attenuation_is_refused() -> None:
     with pytest.raises(CaseError, match="band"):
         Attenuation(30.0, band=(50.0, 5.0))
     options: Any = {"medium": Medium(2000.0), "dt": 6e-4, "attenuation": Attenuation(30.0)}
-    with pytest.raises(CaseError, match="experimental matched layers"):
-        prepare(SHAPE, 10.0, boundary=Cpml(4, experimental=True), **options)
     with pytest.raises(CaseError, match="migration is without attenuation only"):
         migrate(prepare(SHAPE, 10.0, boundary=Release(), **options), SHOT.sources, SHOT.receivers, np.ones((4, 2)))
 

@@ -11,7 +11,6 @@ import pytest
 from minga.errors import CaseError, MingaError
 from minga.models.waves import (
     Attenuation,
-    Cpml,
     Medium,
     Ormsby,
     PlaneSource,
@@ -101,10 +100,6 @@ def test_surveys_have_attenuation(tmp_path: Any) -> None:
     assert np.array_equal(found, shot_traces(waves, moved, 80))
     plain = Survey((16, 60), 10.0, 1e-3, Medium(2000.0), shots, Sponge(4), aperture=60.0)
     assert not np.array_equal(found, plain.traces(1, 80))
-    with pytest.raises(CaseError, match="attenuation with experimental matched layers"):
-        Survey((16, 60), 10.0, 1e-3, Medium(2000.0), shots, Cpml(4, experimental=True), attenuation=attenuation).traces(
-            0, 5
-        )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 import minga as mg
 from minga.errors import CaseError, RunError
 from minga.models.waves import (
+    Attenuation,
     Cpml,
     Faces,
     Free,
@@ -39,22 +40,24 @@ from wave_physics import ENTRIES, SHAPE, SHOT
 TILTED = Medium(3000.0, 0.24, 0.1, theta=math.pi / 4)
 BELOW = Medium(3000.0, 0.1, 0.2)
 """A medium with delta above epsilon, in whose matched layers waves grow."""
+LOSSES = pytest.mark.parametrize("attenuation", [None, Attenuation(100.0)], ids=["lossless", "attenuation"])
 
 
-def traces(boundary: Face, n: int = 80, more: int = 0) -> np.ndarray:
+def traces(boundary: Face, q: float | None = None, n: int = 80, more: int = 0) -> np.ndarray:
     """p at eight points four cells from the layers, with some more cells of model on each side."""
     places = [4, n // 2, n - 5]
     points = [(10.0 * (i + more), 10.0 * (j + more)) for i in places for j in places if (i, j) != (n // 2, n // 2)]
     model = mg.fletcher(
         (n + 2 * more,) * 2, 10.0, dt=1e-3, medium=TILTED, boundary=boundary, dtype="f8",
         sources=[PointSource(None, Ricker(15.0))], receivers=Receivers(points),
+        attenuation=None if q is None else Attenuation(q),
     )  # fmt: skip
     return np.asarray(mg.run(model, 600, observe=1).receivers.values)
 
 
-def returned(boundary: Face, reference: np.ndarray) -> float:
+def returned(boundary: Face, reference: np.ndarray, q: float | None = None) -> float:
     """Largest wave that returns, relative to the direct wave there, in dB."""
-    found = np.abs(traces(boundary) - reference).max(axis=0) / np.abs(reference).max(axis=0)
+    found = np.abs(traces(boundary, q) - reference).max(axis=0) / np.abs(reference).max(axis=0)
     return float(20 * np.log10(found.max()))
 
 
@@ -69,11 +72,19 @@ def test_what_returns_from_layers_around_a_tilted_medium() -> None:
 
 
 @pytest.mark.slow
+def test_layers_return_as_little_with_attenuation() -> None:
+    reference = traces(Release(), 30.0, more=115)
+    assert returned(Cpml(12, experimental=True), reference, 30.0) == pytest.approx(-87, abs=2)
+    assert returned(Cpml(6, experimental=True), reference, 30.0) == pytest.approx(-49, abs=2)
+
+
+@pytest.mark.slow
+@LOSSES
 @pytest.mark.parametrize("angle", [math.pi / 4, 0.35])
-def test_nothing_grows_in_forty_crossings(angle: float) -> None:
+def test_nothing_grows_in_forty_crossings(angle: float, attenuation: Attenuation | None) -> None:
     medium = Medium(3000.0, 0.24, 0.1, theta=angle)
     model = mg.fletcher((60, 60), 10.0, dt=1e-3, medium=medium, boundary=Cpml(experimental=True),
-                        sources=[PointSource(None, Ricker(15.0))])  # fmt: skip
+                        sources=[PointSource(None, Ricker(15.0))], attenuation=attenuation)  # fmt: skip
     largest = mg.run(model, 8000, observe=500).largest.values
     assert largest[-4:].max() < 0.2 * largest[2:6].max() < 0.1 * largest.max()
 
@@ -104,10 +115,11 @@ def test_three_axes_are_absorbed() -> None:
 
 
 @pytest.mark.slow
-def test_ranks_have_the_same_bits() -> None:
+@LOSSES
+def test_ranks_have_the_same_bits(attenuation: Attenuation | None) -> None:
     model = mg.fletcher(
         (20, 18, 16), 10.0, dt=1e-3, medium=Medium(3000.0, 0.24, 0.1, theta=0.6, phi=0.4), order=4,
-        boundary=Cpml(4, experimental=True), sources=[PointSource(None, Ricker(30.0, 0.01))],
+        boundary=Cpml(4, experimental=True), attenuation=attenuation, sources=[PointSource(None, Ricker(30.0, 0.01))],
     )  # fmt: skip
 
     def run(ranks: int) -> str:
@@ -124,10 +136,15 @@ def test_ranks_have_the_same_bits() -> None:
 
 
 @pytest.mark.slow
-def test_gradients_have_these_layers_too() -> None:
+@pytest.mark.parametrize("time_order", [2, 4])
+@pytest.mark.parametrize("q", [None, 30.0], ids=["lossless", "attenuation"])
+def test_gradients_have_these_layers_too(q: float | None, time_order: int) -> None:
     wrt = ("vp", "epsilon", "delta", "theta")
     layers, medium = Cpml(4, experimental=True), Medium(**{name: ENTRIES[name] for name in wrt})
-    waves = prepare(SHAPE, 10.0, dt=6e-4, order=4, dtype="f8", boundary=layers, medium=medium)
+    waves = prepare(
+        SHAPE, 10.0, dt=6e-4, order=4, dtype="f8", boundary=layers, medium=medium, time_order=time_order,
+        attenuation=None if q is None else Attenuation(q, (5.0, 60.0)),
+    )  # fmt: skip
     jacobian = linearised_shots([waves], [Shot(SHOT.sources[:1], SHOT.receivers, np.zeros((16, 3)))], wrt)
     random = np.random.default_rng(5)
     change, weights = random.standard_normal(jacobian.shape[1]), random.standard_normal(jacobian.shape[0])
@@ -151,8 +168,8 @@ def test_plane_sources_are_refused_in_each_way_that_is_watched() -> None:
 
 
 # The watchdog ------------------------------------------------------------------------------------------------------
-def growing(boundary: Any) -> mg.Model:
-    return mg.fletcher((60, 60), 10.0, dt=1e-3, medium=BELOW, boundary=boundary,
+def growing(boundary: Any, attenuation: Attenuation | None = None) -> mg.Model:
+    return mg.fletcher((60, 60), 10.0, dt=1e-3, medium=BELOW, boundary=boundary, attenuation=attenuation,
                        sources=[PointSource(None, Ricker(15.0))])  # fmt: skip
 
 
@@ -169,6 +186,14 @@ def test_a_run_ends_when_waves_grow_in_a_layer(tmp_path: Path) -> None:
     kept = caught.value.dataset.p.values  # type: ignore[attr-defined]
     assert len(kept) >= 3
     assert 0 < np.abs(kept[-1]).max() < 0.01 * peak
+
+
+@pytest.mark.slow
+def test_a_run_with_attenuation_ends_unless_its_waves_decay() -> None:
+    with pytest.raises(RunError, match="waves grow in the experimental matched layer"):
+        mg.run(growing(Cpml(experimental=True), Attenuation(300.0)), 20_000)
+    largest = mg.run(growing(Cpml(experimental=True), Attenuation(30.0)), 8000, observe=1000).largest.values
+    assert largest[-1] < 0.05 * largest[1]
 
 
 @pytest.mark.slow

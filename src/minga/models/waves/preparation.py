@@ -137,7 +137,7 @@ def prepare(
             key="fletcher.boundary",
             remedy=UNTRUSTED,
         )
-    relaxation = None if attenuation is None else _relaxation(attenuation, domain, faces)
+    relaxation = None if attenuation is None else relaxation_of(attenuation, domain)
     check_step(dt, step_limit(extremes, time_order, faces, relaxation))
     if relaxation is not None and time_order == 4:
         _check_mechanisms(relaxation.attenuation, dt)
@@ -195,17 +195,6 @@ def step_limit(extremes: Extremes, time_order: int, faces: Pairs, relaxation: Re
     """
     damped = relaxation is not None or bool(kinds(faces, Cpml))
     return limit_ratio(time_order, damped=damped) * extremes.dt_limit / unrelaxed_ratio(relaxation)
-
-
-def _relaxation(attenuation: Attenuation, domain: Domain, faces: Pairs) -> Relaxation:
-    """Return the attenuation on the grid; raise CaseError where it is not supported."""
-    if any(face.experimental for face in kinds(faces, Cpml)):
-        raise CaseError(
-            "attenuation with experimental matched layers",
-            key="fletcher.attenuation",
-            remedy='choose the boundary "sponge"',
-        )
-    return relaxation_of(attenuation, domain)
 
 
 def _check_mechanisms(attenuation: Attenuation, dt: float) -> None:

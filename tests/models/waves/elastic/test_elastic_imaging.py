@@ -67,6 +67,58 @@ def test_an_interface_is_seen_where_it_is_from_both_sides(q: float | None) -> No
     assert left @ right > 0.9 * np.sqrt((left @ left) * (right @ right))
 
 
+@functools.cache
+def tilted(dip: float) -> tuple[Any, Any]:
+    """Images PP and PS of an interface of some dip by a shot from either side, and how well both PS images agree on it.
+
+    The model is turned with its sources and receivers about its middle, through which the interface goes. Images are
+    means along the interface by the distance behind it, as seen from the sources, every half cell.
+    """
+    cells, spacing = 84, 10.0
+    middle, turn = 0.5 * spacing * (cells - 1), np.deg2rad(dip)
+    behind, along = np.array([np.cos(turn), -np.sin(turn)]), np.array([np.sin(turn), np.cos(turn)])
+
+    def place(there: float, depth: float) -> Any:
+        return middle + there * along + depth * behind
+
+    def waves(below: tuple[float, ...]) -> Any:
+        z, x = np.meshgrid(*[spacing * np.arange(cells) - middle] * 2, indexing="ij")
+        part = np.clip((behind[0] * z + behind[1] * x) / spacing + 0.5, 0.0, 1.0)
+        medium = ElasticMedium(*(a + (b - a) * part for a, b in zip(ROCK, below, strict=True)))
+        return prepare_elastic((cells, cells), spacing, dt=1e-3, medium=medium, boundary=Sponge(20), order=4)
+
+    def seen(values: Any) -> Any:
+        """Values on the interface and beside it, by linear interpolation: along it, and behind it."""
+        points = np.array([[place(s, d) / spacing for d in 5.0 * np.arange(-16, 17)] for s in range(-100, 101, 5)])
+        low, found = np.floor(points).astype(int), 0.0
+        for corner in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            weight = np.abs(1 - np.array(corner) - (points - low)).prod(axis=-1)
+            found = found + weight * values[tuple(np.moveaxis(low + corner, -1, 0))]
+        return found
+
+    spread, record = Receivers([tuple(place(10.0 * k, -150.0)) for k in range(-35, 36)]), ("vz", "vx")
+    images = []
+    for there in (-170.0, 170.0):
+        shot = Shot([Explosion(tuple(place(there, -150.0)), Ricker(15.0, amplitude=1e6))], spread, record=record)
+        traces = [shot_traces(waves(below), shot, 550) for below in (HARDER, ROCK)]
+        image = shot_image(waves(ROCK), Shot(shot.sources, spread, traces[0] - traces[1], record))
+        assert image is not None
+        images.append([seen(each.values).mean(axis=0) for each in (image.pp, image.ps)])
+    return images[0], images[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dip", [0.0, 45.0, 80.0, 170.0])
+def test_shots_from_both_sides_add_up_at_any_dip(dip: float) -> None:
+    """Images are those of a flat interface, turned; at 170 degrees it is seen from below."""
+    for number, (left, right) in enumerate(zip(*tilted(dip), strict=True)):
+        assert left @ right > 0.95 * np.sqrt((left @ left) * (right @ right))
+        stack, flat = left + right, sum(shot[number] for shot in tilted(0.0))
+        assert stack @ flat > 0.97 * np.sqrt((stack @ stack) * (flat @ flat))
+        assert np.sqrt((stack @ stack) / (flat @ flat)) == pytest.approx(1.0, abs=0.2)
+        assert abs(5.0 * (int(np.argmax(stack)) - 16)) <= 10.0
+
+
 @pytest.mark.slow
 def test_p_waves_are_converted_by_s_velocity_and_density_alone() -> None:
     """To first order: K. Aki, P. G. Richards, "Quantitative Seismology", section 5.2."""
@@ -141,24 +193,28 @@ def test_bits_depend_neither_on_ranks_nor_on_memory(boundary: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_horizontal_axes_are_alike() -> None:
-    """Sources, receivers and data with x and y exchanged make the image with both exchanged."""
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 2, 0)])
+def test_all_axes_are_alike(order: tuple[int, int, int]) -> None:
+    """Sources, receivers and data with axes exchanged make the image with these exchanged: none of them is a normal."""
     data = np.random.default_rng(3).standard_normal((40, 9)).cumsum(axis=0)
     places, found = [(40.0, 60.0, 70.0), (50.0, 90.0, 40.0), (30.0, 50.0, 110.0)], []
-    for turn in (1, -1):
-        turned = [(z, *(y, x)[::turn]) for z, y, x in places]
-        source = Force((60.0, *(80.0, 60.0)[::turn]), (1.0, *(0.5, 0.2)[::turn]), Ricker(30.0))
+    for axes in ((0, 1, 2), order):
+
+        def turned(values: tuple[float, ...], axes: tuple[int, ...] = axes) -> Any:
+            return tuple(values[axis] for axis in axes)
+
+        source = Force(turned((60.0, 80.0, 60.0)), turned((1.0, 0.5, 0.2)), Ricker(30.0))
         waves = prepare_elastic(
             (16, 16, 16), 10.0, dt=1e-3, medium=ElasticMedium(2500.0, 1300.0, 2000.0), boundary=Sponge(4), order=4,
             dtype="f8",
         )  # fmt: skip
-        record = ("vz", "vy", "vx") if turn == 1 else ("vz", "vx", "vy")
-        each = shot_image(waves, Shot([source], Receivers(turned), data, record))
+        record = tuple(f"v{'zyx'[axes.index(axis)]}" for axis in range(3))
+        each = shot_image(waves, Shot([source], Receivers([turned(place) for place in places]), data, record))
         assert each is not None
         found.append(each)
     for one, other in ((found[0].pp, found[1].pp), (found[0].ps, found[1].ps)):
         assert abs(one.values).max() > 0
-        assert abs(one.values - other.values.transpose(0, 2, 1)).max() < 1e-10 * abs(one.values).max()
+        assert abs(one.values.transpose(order) - other.values).max() < 1e-10 * abs(one.values).max()
 
 
 def test_images_are_stacked_and_filtered() -> None:
