@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.mesh import Mesh, split
 from minga.models.photodiode.structure.stack import Stack
+from minga.output.checkpoint.keeper import Checkpointing
 
 from .adapted_planes import DEVICES, PIN, ROUND
 from .photodiodes import EXAMPLES, merged, table
 from .test_photodiode_slopes import COARSE
+from .transients import interrupted
 
 Meshes = tuple[Mesh, ...]
 ACROSS = {"first": "200 nm", "growth": 2.0, "cap": "1 um"}
@@ -135,6 +138,32 @@ def test_other_modes_run_on_an_adapted_mesh_with_the_same_bits_on_ranks(mode: di
     single = mg.run_virtual(1, work)[0]
     assert mg.run_virtual(2, work)[0] == single
     assert made.grid.shape == model(**mode).grid.shape
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linear", ["sparse", "krylov"])
+def test_the_same_bits_after_an_interruption(linear: str, tmp_path: Path) -> None:
+    """A checkpoint after the second voltage of three, of a device in light on an adapted mesh."""
+    changes = {"symmetry": "cylinder", "linear": linear, "curves": ["dark", "lit"], "light": ROUND["light"]}
+    made = model(**changes, bias=[0.0, -1.0, -2.0])
+    whole = mg.run(made)
+    kept: dict[str, Any] = {"out": tmp_path / "run", "checkpoint": Checkpointing(steps=2, at_end=True)}
+    mg.run(made, steps=2, **kept)
+    rest = mg.run(model(**changes, bias=[0.0, -1.0, -2.0]), resume=True, **kept)
+    assert rest.attrs["digest"] == whole.attrs["digest"]
+    for name in ("V", "J", "J_lit", "uniformity"):
+        assert rest[name].values.tobytes() == whole[name].values.tobytes()
+    assert whole["V"].values.tolist() == [0.0, -1.0, -2.0]
+
+
+@pytest.mark.slow
+def test_a_transient_has_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
+    """The device has a ring as its anode, an adapted mesh, and a load."""
+    wave = {"kind": "step", "from": 0.0, "to": 1.0, "at": "1 ps"}
+    said = ROUND | {"curves": ["dark"], "mode": "transient", "mesh": ROUND["mesh"] | {"adapt": {"error": 0.2}}}
+    said["transient"] = {"until": "4 ps", "light": wave, "load": 50.0, "area": "100 um2", "tolerance": 0.05}
+    made = load_model("photodiode", {"photodiode": said}, GridSettings(), EXAMPLES)
+    interrupted(made, tmp_path / "run", every=5, steps=12)
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,7 @@ class Loop:
             return
         program.let(self.share, own / (circuit.inductance + own * circuit.resistance))
         past = circuit.inductance * self.before + early * self.rest[0] + inner * self.rest[1]
-        program.let(
-            self.constant, (past + own * (source - voltage)) / (circuit.inductance + own * circuit.resistance)
-        )
+        program.let(self.constant, (past + own * (source - voltage)) / (circuit.inductance + own * circuit.resistance))
 
     def gap(self, grown: Any, conduction: Any, own: Any, early: Any, inner: Any) -> Node:
         """Return the residual of the voltage's equation, C/cm2; `grown` is the increment of the voltage, V."""
