@@ -143,6 +143,8 @@ def test_the_current_of_an_avalanche_rings_until_it_is_that_of_the_source() -> N
     assert what.circuit is not None
     resistance = what.circuit.load * what.circuit.area
     assert currents[-1] == pytest.approx((what.voltage.values[-1] - rows[-1]["V"]) / resistance, rel=1e-6)
+    with pytest.raises(AssertionError, match="impose smaller currents, or let a transient behind a resistance reach"):
+        solved(device, Problem(current=(float(currents[-1]),), ionisation=True))
     begin = what.voltage.beginning
     breakdown = solved(device, Problem((begin, what.voltage.values[-1]), ionisation=True))[-1]["breakdown"]
     assert rows[-1]["V"] == pytest.approx(breakdown, rel=1e-3)
