@@ -91,9 +91,9 @@ def _remedy(engine: Engine, track: Track, imposed: bool) -> str:
     if not isinstance(track.newton, Gummel):
         if gain > NEAR_BREAKDOWN and imposed:
             return (
-                f"ionisation multiplies the current by {gain:.3g} here, which grows with the voltage faster than Newton's "
-                "method can follow: impose smaller currents, or let a transient behind a resistance reach this one (mode = "
-                '"transient", photodiode.transient.load)'
+                f"ionisation multiplies the current by {gain:.3g} here, which grows with the voltage faster than "
+                "Newton's method can follow: impose smaller currents, or let a transient behind a resistance reach "
+                'this one (mode = "transient", photodiode.transient.load)'
             )
         if gain > NEAR_BREAKDOWN:
             return (
