@@ -24,12 +24,15 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.mesh import Mesh, split
 from minga.models.photodiode.structure.stack import Stack
+from minga.models.photodiode.transients.model import transient
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.waveform import Waveform
 from minga.output.checkpoint.keeper import Checkpointing
 
 from .adapted_planes import DEVICES, PIN, ROUND
 from .photodiodes import EXAMPLES, merged, table
 from .test_photodiode_slopes import COARSE
-from .transients import interrupted
+from .transients import PHYSICS, interrupted, loaded
 
 Meshes = tuple[Mesh, ...]
 ACROSS = {"first": "200 nm", "growth": 2.0, "cap": "1 um"}
@@ -153,16 +156,18 @@ def test_the_same_bits_after_an_interruption(linear: str, tmp_path: Path) -> Non
     assert rest.attrs["digest"] == whole.attrs["digest"]
     for name in ("V", "J", "J_lit", "uniformity"):
         assert rest[name].values.tobytes() == whole[name].values.tobytes()
-    assert whole["V"].values.tolist() == [0.0, -1.0, -2.0]
+    assert whole["V"].values.tolist()[-3:] == [0.0, -1.0, -2.0]
 
 
 @pytest.mark.slow
 def test_a_transient_has_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
     """The device has a ring as its anode, an adapted mesh, and a load."""
-    wave = {"kind": "step", "from": 0.0, "to": 1.0, "at": "1 ps"}
-    said = ROUND | {"curves": ["dark"], "mode": "transient", "mesh": ROUND["mesh"] | {"adapt": {"error": 0.2}}}
-    said["transient"] = {"until": "4 ps", "light": wave, "load": 50.0, "area": "100 um2", "tolerance": 0.05}
-    made = load_model("photodiode", {"photodiode": said}, GridSettings(), EXAMPLES)
+    meshes, stack, problem = start(ROUND)
+    device = device_from(stack, *adapted(meshes, stack, problem, 0.2, 5000).meshes)
+    light = Waveform((1e-12, 1e-12), (0.0, 1.0))
+    made = transient(
+        device, PHYSICS, Transient(4e-12, Waveform((0.0,), (-2.0,)), light, loaded(5e-5), tolerance=0.05, first=1e-14)
+    )
     interrupted(made, tmp_path / "run", every=5, steps=12)
 
 
