@@ -125,6 +125,20 @@ SECTIONS = {
         "Photodiodes: orders",
         "A prescribed potential, and the doping with which it solves Poisson's equation; on 51 and 101 nodes.",
     ),
+    "photodiode: orders with two axes": (
+        "Photodiodes: orders with two axes",
+        (
+            "log2 of the ratio of differences between forward currents on 31, 61 and 121 nodes along both axes. Next to"
+            " the edge of a contact the error falls with the distance itself."
+        ),
+    ),
+    "photodiode: junctions that are cylinders": (
+        "Photodiodes: junctions that are cylinders",
+        (
+            "Poisson's equation along the radius, with SciPy's banded solver on 8000 cells: for a core of p silicon on"
+            " the axis of a round device, and for a quarter of a circle in the corner of a plane."
+        ),
+    ),
     "photodiode: admittance and response": (
         "Photodiodes: admittance and response",
         (
@@ -146,6 +160,13 @@ SECTIONS = {
     "photodiode: transients with two axes": (
         "Photodiodes: transients with two axes",
         "Against devices with one axis, the charge that is conserved, and the quasi-static capacitance.",
+    ),
+    "photodiode: transit of a sheet of carriers": (
+        "Photodiodes: transit of a sheet of carriers",
+        (
+            "N carriers with a velocity v that cross a layer of width W make the current q N v/W for the time W/v, and"
+            " spread by diffusion, which a discretisation whose carriers jump from node to node enlarges."
+        ),
     ),
     "photodiode: excess noise": (
         "Photodiodes: excess noise",
@@ -169,6 +190,10 @@ SECTIONS = {
     "photodiode: boxes of another material": (
         "Photodiodes: a material in a rectangle of two axes",
         "A rectangle across the whole device is a layer.",
+    ),
+    "photodiode: polygons of another material": (
+        "Photodiodes: a material in a polygon of two axes",
+        "Pairs in a triangle by an integral; what enters leaves; a polygon across the whole device is a layer.",
     ),
     "photodiode: optics": (
         "Photodiodes: reflection and quantum efficiency",

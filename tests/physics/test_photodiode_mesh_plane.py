@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,15 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.mesh import Mesh, split
 from minga.models.photodiode.structure.stack import Stack
+from minga.models.photodiode.transients.model import transient
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.waveform import Waveform
+from minga.output.checkpoint.keeper import Checkpointing
 
 from .adapted_planes import DEVICES, PIN, ROUND
 from .photodiodes import EXAMPLES, merged, table
 from .test_photodiode_slopes import COARSE
+from .transients import PHYSICS, interrupted, loaded
 
 Meshes = tuple[Mesh, ...]
 ACROSS = {"first": "200 nm", "growth": 2.0, "cap": "1 um"}
@@ -135,6 +141,34 @@ def test_other_modes_run_on_an_adapted_mesh_with_the_same_bits_on_ranks(mode: di
     single = mg.run_virtual(1, work)[0]
     assert mg.run_virtual(2, work)[0] == single
     assert made.grid.shape == model(**mode).grid.shape
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linear", ["sparse", "krylov"])
+def test_the_same_bits_after_an_interruption(linear: str, tmp_path: Path) -> None:
+    """A checkpoint after the second voltage of three, of a device in light on an adapted mesh."""
+    changes = {"symmetry": "cylinder", "linear": linear, "curves": ["dark", "lit"], "light": ROUND["light"]}
+    made = model(**changes, bias=[0.0, -1.0, -2.0])
+    whole = mg.run(made)
+    kept: dict[str, Any] = {"out": tmp_path / "run", "checkpoint": Checkpointing(steps=2, at_end=True)}
+    mg.run(made, steps=2, **kept)
+    rest = mg.run(model(**changes, bias=[0.0, -1.0, -2.0]), resume=True, **kept)
+    assert rest.attrs["digest"] == whole.attrs["digest"]
+    for name in ("V", "J", "J_lit", "uniformity"):
+        assert rest[name].values.tobytes() == whole[name].values.tobytes()
+    assert whole["V"].values.tolist()[-3:] == [0.0, -1.0, -2.0]
+
+
+@pytest.mark.slow
+def test_a_transient_has_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
+    """The device has a ring as its anode, an adapted mesh, and a load."""
+    meshes, stack, problem = start(ROUND)
+    device = device_from(stack, *adapted(meshes, stack, problem, 0.2, 5000).meshes)
+    light = Waveform((1e-12, 1e-12), (0.0, 1.0))
+    made = transient(
+        device, PHYSICS, Transient(4e-12, Waveform((0.0,), (-2.0,)), light, loaded(5e-5), tolerance=0.05, first=1e-14)
+    )
+    interrupted(made, tmp_path / "run", every=5, steps=12)
 
 
 @pytest.mark.parametrize(

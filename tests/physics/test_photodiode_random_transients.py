@@ -16,6 +16,7 @@ from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
 
+from .photodiodes import solved
 from .test_photodiode_random import random_device
 from .transients import at, followed
 
@@ -23,6 +24,11 @@ PHYSICS = Problem((0.0,), ionisation=True)
 MOST = 2000
 BATCH = 10
 LONG = 1e-5
+RINGING = 190
+BEGINNINGS = dict.fromkeys((36, 129, 177), "beyond breakdown") | dict.fromkeys(
+    (9, 14, 53, 69, 111, 114, 128, 155, 198), "floating"
+)
+"""Seeds of transients without a steady state to begin with, and why."""
 
 
 def waveform(draw: np.random.Generator, until: float, ends: tuple[float, float], sharp: bool) -> Waveform:
@@ -57,34 +63,45 @@ def random_transient(seed: int) -> tuple[Device, Transient]:
     return device, Transient(until, voltage, light, circuit)
 
 
-def check(seed: int) -> bool:
-    """Follow a transient; return True if it reaches its end in `MOST` steps, False if not, or if it is refused."""
+def check(seed: int) -> str:
+    """Follow a transient to its end, or to the refusal to begin; return which of the ways in `BEGINNINGS` it went."""
     device, what = random_transient(seed)
+    floating = bool(floating_layers(device))
     try:
         rows = followed(device, what, physics=PHYSICS, fields=True, most=MOST)
     except RunError as error:
-        refused = str(error)
-        known = "at: layer 'layer " in refused and floating_layers(device)
-        assert known or "begin beyond breakdown" in refused, f"seed {seed}: {refused}"
-        return False
+        return refused(seed, device, what, str(error))
     last = rows[-1]
+    assert last["t"] == what.until, f"seed {seed}: {last['t'] / what.until:.3g} of the duration in {MOST} steps"
     assert np.isfinite([[row[name] for name in ("J", "V", "charge")] for row in rows]).all()
     assert min(float(row["fields"][name].min()) for row in rows for name in ("electrons", "holes")) > 0.0
     passed = np.abs(np.diff([row["charge"] for row in rows]))
     lost = float((passed * [row["uniformity"] for row in rows[1:]]).sum() / passed.sum())
-    assert lost <= (1e-4 if floating_layers(device) else 1e-8), f"seed {seed}: {lost:.3g} of the charge is lost"
-    if last["t"] < what.until:
-        return False
-    if what.until >= LONG and not floating_layers(device):
+    assert lost <= (2e-5 if floating else 2e-9), f"seed {seed}: {lost:.3g} of the charge is lost"
+    if what.until >= LONG and not floating:
         ends = [Waveform((0.0,), wave.values[-1:]) for wave in (what.voltage, what.light)]
         try:
             steady = followed(device, replace(what, voltage=ends[0], light=ends[1]), physics=PHYSICS, most=0)[0]
         except RunError as error:
             if "begin beyond breakdown" not in str(error):
                 raise
-            return True
+            return "followed"
         assert last["J"] == pytest.approx(steady["J"], rel=1e-4, abs=1e-12), f"seed {seed}: steady J"
-    return True
+    return "followed"
+
+
+def refused(seed: int, device: Device, what: Transient, words: str) -> str:
+    """Return why a transient does not begin, after a check that it is true."""
+    if "begin beyond breakdown" in words:
+        begin = what.voltage.beginning
+        curve = solved(device, Problem((0.0, begin), ionisation=True))[-1]
+        assert begin < curve["breakdown"] < 0.0, f"seed {seed}: {words}"
+        return "beyond breakdown"
+    named = [repr(name) for name in floating_layers(device)]
+    assert named, f"seed {seed}: {words}"
+    assert all(name in words.partition("fix: ")[2] for name in named), f"seed {seed}: {words}"
+    assert "at: layer 'layer " in words
+    return "floating"
 
 
 @pytest.mark.slow
@@ -102,8 +119,35 @@ def test_degenerate_and_floating_layers_keep_their_charge(seed: int, volts: floa
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, BATCH))
 def test_random_transients(first: int) -> None:
-    followed_to_the_end = [check(seed) for seed in range(first, first + BATCH)]
-    assert sum(followed_to_the_end) >= BATCH // 2
+    """All reach their ends, but for devices that begin beyond breakdown or whose floating layers have no known level.
+
+    One is left to the next test.
+    """
+    seeds = [seed for seed in range(first, first + BATCH) if seed != RINGING]
+    assert {seed: check(seed) for seed in seeds} == {seed: BEGINNINGS.get(seed, "followed") for seed in seeds}
+
+
+@pytest.mark.slow
+def test_the_current_of_an_avalanche_rings_until_it_is_that_of_the_source() -> None:
+    """Beyond breakdown, behind 4.6 ohm cm2: some hundred periods of 2 ns, each of which takes tens of steps.
+
+    The voltage hardly changes meanwhile: the capacitance of the device supplies what its avalanche takes.
+    """
+    device, what = random_transient(RINGING)
+    rows = followed(device, what, physics=PHYSICS, most=50_000)
+    times, currents = (np.array([row[name] for row in rows]) for name in ("t", "J_conduction"))
+    assert times[-1] == what.until
+    swings = [np.ptp(currents[(times > start) & (times < start + 2e-8)]) for start in (9e-7, 1.1e-6, 1.3e-6, 1.7e-6)]
+    assert swings == sorted(swings, reverse=True)
+    assert swings[0] > 0.04 > 0.01 > swings[-1]
+    assert what.circuit is not None
+    resistance = what.circuit.load * what.circuit.area
+    assert currents[-1] == pytest.approx((what.voltage.values[-1] - rows[-1]["V"]) / resistance, rel=1e-6)
+    with pytest.raises(AssertionError, match="impose smaller currents, or let a transient behind a resistance reach"):
+        solved(device, Problem(current=(float(currents[-1]),), ionisation=True))
+    begin = what.voltage.beginning
+    breakdown = solved(device, Problem((begin, what.voltage.values[-1]), ionisation=True))[-1]["breakdown"]
+    assert rows[-1]["V"] == pytest.approx(breakdown, rel=1e-3)
 
 
 @pytest.mark.slow

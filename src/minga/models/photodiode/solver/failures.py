@@ -53,7 +53,7 @@ def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
                 f"{1e3 * biasing.problem.smallest_step:g} mV the last correction is still {change:.3g} kT/q, the "
                 f"residual {residual:.3g}",
                 where=place_words(device, int(engine.read(track.place))),
-                remedy=(_about_floating(device) or _remedy(engine, track))
+                remedy=(_about_floating(device) or _remedy(engine, track, bool(biasing.problem.current)))
                 + unsolved_words(engine, track.equations.lines),
             )
         return None
@@ -84,11 +84,17 @@ def _about_floating(device: Device) -> str:
     )
 
 
-def _remedy(engine: Engine, track: Track) -> str:
-    """Return the remedy appropriate to the method."""
+def _remedy(engine: Engine, track: Track, imposed: bool) -> str:
+    """Return the remedy appropriate to the method; `imposed`: currents are given, not voltages."""
     inverse = float(engine.read(track.inverse)) if track.ionisation else 1.0
     gain = 1.0 / inverse if inverse > 0.0 else math.inf
     if not isinstance(track.newton, Gummel):
+        if gain > NEAR_BREAKDOWN and imposed:
+            return (
+                f"ionisation multiplies the current by {gain:.3g} here, which grows with the voltage faster than "
+                "Newton's method can follow: impose smaller currents, or let a transient behind a resistance reach "
+                'this one (mode = "transient", photodiode.transient.load)'
+            )
         if gain > NEAR_BREAKDOWN:
             return (
                 f"ionisation multiplies the current by {gain:.3g} here, and a little more voltage makes it grow "

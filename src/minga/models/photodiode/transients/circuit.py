@@ -79,7 +79,9 @@ class Loop:
     before
         Current of the source at the beginning of the step.
     constant, share
-        Current of the source in the present stage: constant - share V.
+        Current of the source in the present stage: constant - share times the increment of the voltage since the
+        beginning of the step. As a function of the voltage itself, its last digit over a small resistance would be
+        more than the current of a device in reverse bias.
     charging
         I - J at the beginning of the step and at the inner point: the current that changes the voltage.
     rest
@@ -89,7 +91,7 @@ class Loop:
     circuit: PerArea
     storage: float
     before: Register = field(default_factory=lambda: Register("source current before"))
-    constant: Register = field(default_factory=lambda: Register("source current at 0 V"))
+    constant: Register = field(default_factory=lambda: Register("source current at the voltage before"))
     share: Register = field(default_factory=lambda: Register("source current per volt"))
     charging: tuple[Register, Register] = field(
         default_factory=lambda: (Register("charging early"), Register("charging inside"))
@@ -106,8 +108,8 @@ class Loop:
         program.let(self.charging[0], self.before - conduction)
         program.let(self.rest[0], source - circuit.resistance * self.before - voltage)
 
-    def prepare(self, program: Program, source: Any, own: Any, early: Any, inner: Any) -> None:
-        """Record the source's current of a stage as a linear function of the voltage: constant - share V.
+    def prepare(self, program: Program, source: Any, voltage: Any, own: Any, early: Any, inner: Any) -> None:
+        """Record the source's current of a stage as a linear function of the increment of the voltage.
 
         Parameters
         ----------
@@ -115,43 +117,43 @@ class Loop:
             The Program.
         source
             Source voltage at the stage, V.
+        voltage
+            Voltage of the device at the beginning of the step, V.
         own, early, inner
             Weights of the stage's own rates and of the earlier ones, times the length of the step, s.
         """
         circuit = self.circuit
         if not circuit.inductance:
             program.let(self.share, 1.0 / circuit.resistance)
-            program.let(self.constant, source * self.share)
+            program.let(self.constant, (source - voltage) * self.share)
             return
         program.let(self.share, own / (circuit.inductance + own * circuit.resistance))
         past = circuit.inductance * self.before + early * self.rest[0] + inner * self.rest[1]
-        program.let(self.constant, (past + own * source) / (circuit.inductance + own * circuit.resistance))
+        program.let(self.constant, (past + own * (source - voltage)) / (circuit.inductance + own * circuit.resistance))
 
-    def gap(self, voltage: Any, grown: Any, conduction: Any, own: Any, early: Any, inner: Any) -> Node:
-        """Return the residual of the voltage's equation, C/cm2.
-
-        The increment `grown` is given for itself: as a difference of voltages, its rounding over a short step would be
-        a current.
-        """
-        moved = own * (self.at(voltage) - conduction) + early * self.charging[0] + inner * self.charging[1]
+    def gap(self, grown: Any, conduction: Any, own: Any, early: Any, inner: Any) -> Node:
+        """Return the residual of the voltage's equation, C/cm2; `grown` is the increment of the voltage, V."""
+        moved = own * (self.at(grown) - conduction) + early * self.charging[0] + inner * self.charging[1]
         return as_node(self.storage * grown - moved)
 
-    def at(self, voltage: Any) -> Node:
-        """Return the source's current at a voltage of the device in the present stage."""
-        return as_node(self.constant - self.share * voltage)
+    def at(self, grown: Any) -> Node:
+        """Return the source's current in the present stage, after an increment of the device's voltage."""
+        return as_node(self.constant - self.share * grown)
 
-    def inside(self, program: Program, source: Any, voltage: Any, conduction: Any) -> None:
+    def inside(self, program: Program, source: Any, voltage: Any, grown: Any, conduction: Any) -> None:
         """Record the currents at the inner point."""
-        current = self.at(voltage)
+        current = self.at(grown)
         program.let(self.charging[1], current - conduction)
         program.let(self.rest[1], source - self.circuit.resistance * current - voltage)
 
-    def defect(self, source: Any, voltage: Any, conduction: Any, own: Any, weights: tuple[float, ...], h: Any) -> Node:
+    def defect(
+        self, source: Any, voltage: Any, grown: Any, conduction: Any, own: Any, weights: tuple[float, ...], h: Any
+    ) -> Node:
         """Return the estimated error of the charge of the capacitances in a step, C/cm2."""
         early, inner, late = weights
-        charge = h * (early * self.charging[0] + inner * self.charging[1] + late * (self.at(voltage) - conduction))
+        charge = h * (early * self.charging[0] + inner * self.charging[1] + late * (self.at(grown) - conduction))
         if not self.circuit.inductance:
             return as_node(charge)
-        after = source - self.circuit.resistance * self.at(voltage) - voltage
+        after = source - self.circuit.resistance * self.at(grown) - voltage
         flux = h * (early * self.rest[0] + inner * self.rest[1] + late * after)
         return as_node(charge + own * flux / (self.circuit.inductance + own * self.circuit.resistance))

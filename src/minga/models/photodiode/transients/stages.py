@@ -209,7 +209,9 @@ class Stages:
                 program.let(self.bright_inside, self.bright)
                 program.let(self.drop_inside, self.drop)
                 if self.loop is not None:
-                    self.loop.inside(program, self.source, self.bias * self.thermal, self.conduction)
+                    self.loop.inside(
+                        program, self.source, self.bias * self.thermal, self.rise * self.thermal, self.conduction
+                    )
             program.let(stage, stage + 1)
 
     def _stage(self, program: Program) -> None:
@@ -224,7 +226,7 @@ class Stages:
         program.let(inner, where(first, 0.0, OUTER) * h)
         program.let(lit, early * self.bright_before + inner * self.bright_inside)
         if self.loop is not None:
-            self.loop.prepare(program, self.source, self.own, early, inner)
+            self.loop.prepare(program, self.source, self.state.bias * self.thermal, self.own, early, inner)
         self._guess(program)
         self._solve(program, early, inner, lit)
 
@@ -273,8 +275,7 @@ class Stages:
                 newton.lines.solve(program, newton.right, newton.right)
                 step: Any = 0.0
                 if self.loop is not None:
-                    volts, grown = self.bias * self.thermal, self.rise * self.thermal
-                    residual = self.loop.gap(volts, grown, self.conduction, self.own, early, inner)
+                    residual = self.loop.gap(self.rise * self.thermal, self.conduction, self.own, early, inner)
                     if newton.coefficients.barriers:
                         residual = residual + self.currents.capacitance * self.thermal * (self.drop - self.rise)
                     step = self._voltage_step(program, residual)
@@ -346,8 +347,8 @@ class Stages:
         newton.lines.solve(program, newton.right, newton.right)
         step: Any = 0.0
         if self.loop is not None:
-            volts = self.bias * self.thermal
-            defect = self.loop.defect(self.source, volts, self.conduction, self.own, ERROR, h)
+            volts, grown = self.bias * self.thermal, self.rise * self.thermal
+            defect = self.loop.defect(self.source, volts, grown, self.conduction, self.own, ERROR, h)
             step = self._voltage_step(program, -defect)
         program.apply(
             errors, newton.right, self.border, self.slopes, (newton.n, newton.p), step=step, floor=self._floor(),
@@ -380,7 +381,7 @@ class Stages:
         )
         self.currents.keep(program, 0)
         if self.loop is not None:
-            program.let(self.loop.before, self.loop.at(self.bias * self.thermal))
+            program.let(self.loop.before, self.loop.at(self.rise * self.thermal))
         program.let(self.rise_before, self.rise)
         program.let(self.rise_inside[1], self.rise_inside[0])
         program.let(self.conduction_before, self.conduction)

@@ -151,7 +151,7 @@ class Stepping:
         if stages.newton.coefficients.barriers:
             slope = stages.falling()
         elif loop is not None:
-            slope = (loop.at(stages.bias * stages.thermal) - stages.conduction) / loop.storage
+            slope = (loop.at(stages.rise * stages.thermal) - stages.conduction) / loop.storage
             if not loop.circuit.inductance:
                 # Behind a small resistance the voltage's last digit makes a large current, unlike its increments.
                 slope = where(loop.circuit.resistance * loop.storage > stages.own, slope, stages.falling())
