@@ -1,4 +1,4 @@
-"""Time steps of cases with dt = "auto": a safe fraction of the stability limit that divides the times of the case."""
+"""Time steps of cases with dt = "auto": three quarters of the stability limit, or less to divide times."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 
 from minga.engine.clock import Clock
 from minga.errors import CaseError
-from minga.models.waves.preflight import SHARE, step_for
 from minga.models.waves.settings import ReceiverSettings
+from minga.models.waves.time_step import SHARE, step_for
 
 __all__ = ["auto_step", "divided", "sample_steps", "times_of"]
 
@@ -22,7 +22,7 @@ _SECONDS: Final = Clock(dt=1.0)
 
 
 def auto_step(limit: float, times: Mapping[str, float | str]) -> float:
-    """Return the longest time step that is at most a safe fraction of the limit and divides all times.
+    """Return the longest time step that is at most three quarters of the limit and divides all times.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def fletcher(
     shape: Sequence[int],
     spacing: Sequence[float] | float = 12.5,
     *,
-    dt: float,
+    dt: float | None = None,
     medium: Medium,
     sigma: float = 0.75,
     order: int = 8,
@@ -62,7 +62,7 @@ def fletcher(
     spacing
         Distances between cells along each axis, or for all of them, m.
     dt
-        Time step, s.
+        Time step, s; None: three quarters of the stability limit, as `fletcher.dt = "auto"` of a case.
     medium
         Velocity, anisotropy and axis, or velocity and density (`minga.models.waves.medium`); isotropic media have a
         single wave field, and neither these nor media with a vertical axis need mixed derivatives.
@@ -147,10 +147,10 @@ def fletcher(
         units={name: OBSERVED[name] for name in observables},
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), waves.style)),
         traces=None if receivers is None else _traces(receivers, waves, chosen, record),
-        clock=Clock(dt=dt),
+        clock=Clock(dt=waves.dt),
         warnings=tuple(density_warnings(chosen, waves.sampler, waves.domain)) if medium.has_density else (),
         parameters={
-            "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
+            "dt": waves.dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
             "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],
             "dt_limit": step_limit(waves.extremes, time_order, waves.faces, waves.relaxation),
             **({} if attenuation is None else {"attenuation": attenuation.said}),

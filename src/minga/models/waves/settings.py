@@ -230,7 +230,7 @@ class FletcherSettings(BaseModel):
     spacing
         Distance between cells in m, one number or one for each axis; None: as stated by the medium's file.
     dt
-        Time step in s, or "auto": a safe fraction of the stability limit.
+        Time step in s, or "auto": three quarters of the stability limit.
     order
         Order of the differences in space.
     time_order
@@ -266,7 +266,7 @@ class FletcherSettings(BaseModel):
     ] = None
     dt: Annotated[
         Duration | Literal["auto"],
-        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": a safe fraction of the stability limit'),
+        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": three quarters of the stability limit'),
     ] = "auto"
     order: Annotated[Literal[4, 8, 12, 16], Field(description="order of the differences in space: 4, 8, 12 or 16")] = 8
     time_order: Annotated[Literal[2, 4], Field(description="order of the steps in time: 2 or 4")] = 2

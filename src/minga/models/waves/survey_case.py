@@ -18,12 +18,11 @@ from minga.models.waves.case import receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Medium, Sampler
-from minga.models.waves.preflight import step_for, warnings_of
+from minga.models.waves.preflight import warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
 from minga.models.waves.shot import Shot
 from minga.models.waves.source_density import density_warnings
-from minga.models.waves.stability import check_step
 from minga.models.waves.survey import Survey
 from minga.models.waves.survey_field_data import read_geometry
 from minga.models.waves.survey_frame import Frame, MapPoint, MapShot
@@ -31,6 +30,7 @@ from minga.models.waves.survey_geometry import Point, named_shots, streamer
 from minga.models.waves.survey_settings import SurveySettings
 from minga.models.waves.survey_sps import read_sps
 from minga.models.waves.survey_waves import SurveyWaves, waves_of
+from minga.models.waves.time_step import stable_step, step_for
 from minga.models.waves.wavelets import Ricker, Signal
 from minga.space.box import Box
 
@@ -56,7 +56,7 @@ class SurveyCase:
     @property
     def interval(self) -> float:
         """Seconds between samples."""
-        return self.survey.dt * self.survey.shots[0].receivers.every
+        return self.survey.step * self.survey.shots[0].receivers.every
 
 
 def make_survey(
@@ -143,8 +143,7 @@ def _steps(given: float | Literal["auto"], said: SurveySettings, limit: float) -
     if given == "auto":
         every = max(1, math.ceil(said.interval / step_for(limit) - _TOLERANCE))
         return said.interval / every, every
-    check_step(given, limit)
-    return given, max(1, _multiple(said.interval, given, "survey.interval", "time step"))
+    return stable_step(given, limit), max(1, _multiple(said.interval, given, "survey.interval", "time step"))
 
 
 def _multiple(length: float, step: float, key: str, what: str = "interval") -> int:

@@ -37,7 +37,7 @@ def elastic(
     shape: Sequence[int],
     spacing: Sequence[float] | float = 12.5,
     *,
-    dt: float,
+    dt: float | None = None,
     medium: ElasticMedium,
     order: int = 8,
     boundary: Boundary | None = None,
@@ -58,7 +58,7 @@ def elastic(
     spacing
         Distances between cells along each axis, or for all of them, m.
     dt
-        Time step, s.
+        Time step, s; None: three quarters of the stability limit.
     medium
         P and S velocity and density; S velocities of 0 are fluids.
     order
@@ -119,9 +119,9 @@ def elastic(
         )
         origins = [domain.middle if source.position is None else source.position for source in chosen]
         positions = [*receivers.positions] * len(record)
-        late = f"velocities are those half a step, {500 * dt:g} ms, before the time"
+        late = f"velocities are those half a step, {500 * waves.dt:g} ms, before the time"
         traces = Traces(
-            "receivers", _in_space(positions, domain.axes), receivers.every, dt, _in_space(origins, domain.axes),
+            "receivers", _in_space(positions, domain.axes), receivers.every, waves.dt, _in_space(origins, domain.axes),
             tuple(name for name in record for _ in receivers.positions), (late,),
         )  # fmt: skip
     style = FieldStyle(signed=True, section=("y", domain.middle[1]) if len(domain.axes) == 3 else None)
@@ -137,9 +137,9 @@ def elastic(
         units={name: OBSERVED[name] for name in observables},
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), style)),
         traces=traces,
-        clock=Clock(dt=dt),
+        clock=Clock(dt=waves.dt),
         parameters={
-            "dt": dt, "order": order, "boundary": repr(waves.boundary),
+            "dt": waves.dt, "order": order, "boundary": repr(waves.boundary),
             "inside": [list(domain.inside.lo), list(domain.inside.hi)], "dt_limit": waves.limit,
             **({} if attenuation is None else {"attenuation": attenuation.said}),
         },

@@ -69,7 +69,7 @@ class ElasticSettings(BaseModel):
     spacing
         Distance between cells in m, one number or one for each axis; None: as stated by the medium's files.
     dt
-        Time step in s, or "auto": a safe fraction of the stability limit.
+        Time step in s, or "auto": three quarters of the stability limit.
     order
         Order of the staggered differences in space.
     boundary
@@ -97,7 +97,7 @@ class ElasticSettings(BaseModel):
     ] = None
     dt: Annotated[
         Duration | Literal["auto"],
-        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": a safe fraction of the stability limit'),
+        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": three quarters of the stability limit'),
     ] = "auto"
     order: Annotated[Literal[2, 4, 8, 12], Field(description="order of the differences in space: 2, 4, 8 or 12")] = 8
     boundary: Annotated[Any, Field(description=BOUNDARY_FORM)] = "sponge"
