@@ -180,6 +180,12 @@ def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
             key=f"{KEY}.experimental",
             remedy="write {cpml = 12, experimental = true}, or leave it out",
         )
+    if said.strength is not None and "sponge" not in given:
+        raise CaseError(
+            f"a boundary {next(iter(given), 'without a sponge of a given width')} has no strength",
+            key=f"{KEY}.strength",
+            remedy="leave it out, or write {sponge = 40, strength = 0.25}",
+        )
     if said.seed and "random" not in given:
         raise CaseError(
             f"a boundary {next(iter(given), 'without random layers')} has no seed",
@@ -187,7 +193,7 @@ def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
             remedy="leave it out, or write random = 16",
         )
     made: dict[str, Callable[[int], Face]] = {
-        "sponge": Sponge,
+        "sponge": lambda width: Sponge(width) if said.strength is None else Sponge(width, said.strength),
         "random": lambda width: Random(width, said.seed),
         "cpml": lambda width: Cpml(width, experimental=said.experimental),
     }

@@ -190,6 +190,9 @@ class BoundarySettings(BaseModel):
     model_config = _STRICT
 
     sponge: Annotated[int | None, Field(ge=1, le=1000, description="cells of a damping layer around the model")] = None
+    strength: Annotated[
+        Positive | None, Field(description="damping of the sponge: 0.16 by default, and 0.25 returns less")
+    ] = None
     random: Annotated[int | None, Field(ge=1, le=1000, description="cells with random velocities")] = None
     cpml: Annotated[
         int | None, Field(ge=1, le=1000, description="cells of a convolutional perfectly matched layer")
