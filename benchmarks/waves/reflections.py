@@ -139,7 +139,7 @@ def markdown(content: Mapping[str, Any]) -> str:
     lines = [f"| returns, dB | {' | '.join(f'`{name}`' for name in LAYERS)} |", "|---|" + "---|" * len(LAYERS)]
     for part, axes in AXES.items():
         for scheme, found in content.get(part, {}).items():
-            cells = (", ".join(f"{db:.0f}" for db in found.get(name, ())) for name in LAYERS)
+            cells = (", ".join(f"{round(db)}" for db in found.get(name, ())) for name in LAYERS)
             lines.append(f"| {scheme}, {axes} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 

@@ -25,7 +25,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_page_shows_what_is_stored(measured: Any) -> None:
     said = measured.markdown(STORED)
-    assert said in (ROOT / "docs" / "waves.md").read_text(), "run `python -m benchmarks.waves.reflections --table`"
+    assert said in (ROOT / "docs" / "waves.md").read_text(), "run `python -m benchmarks.waves.reflections`"
     assert not STORED["quick"]
     for part in STORED.keys() & measured.AXES.keys():
         assert [*STORED[part]] == [*measured.schemes_of(int(part))]
