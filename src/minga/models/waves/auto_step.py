@@ -13,7 +13,7 @@ from minga.errors import CaseError
 from minga.models.waves.settings import ReceiverSettings
 from minga.models.waves.time_step import SHARE, step_for
 
-__all__ = ["auto_step", "divided", "sample_steps", "times_of"]
+__all__ = ["auto_step", "divided", "sample_steps", "steps_of", "times_of"]
 
 _SHORTEST: Final = Fraction(1, 4)
 """Shortest step that is chosen for the sake of times, relative to the one without them."""
@@ -92,6 +92,11 @@ def sample_steps(every: float, dt: float, key: str) -> int:
         If it is a time that is no multiple of the step.
     """
     return every if isinstance(every, int) else Clock(dt=dt).steps_to(every, key)
+
+
+def steps_of(time: float | None, dt: float) -> int | None:
+    """Return the number of steps to a time, at least 1; None without a time."""
+    return None if time is None else max(1, math.ceil(time / dt - 1e-9))
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:

@@ -13,7 +13,7 @@ import numpy as np
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
-from minga.models.waves.auto_step import auto_step, divided, sample_steps, times_of
+from minga.models.waves.auto_step import auto_step, divided, sample_steps, steps_of, times_of
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -47,7 +47,7 @@ from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_pe
 from minga.models.waves.wavelets import Ormsby, Ricker, Signal, Wavelet
 from minga.schema import validate
 
-__all__ = ["boundary_of", "make", "receivers_of", "wavelet_of"]
+__all__ = ["boundary_of", "check_grid", "make", "receivers_of", "spread_of", "wavelet_of"]
 
 KEY: Final = "fletcher.boundary"
 _FACES: Final[Mapping[str, Callable[[], Face]]] = {
@@ -71,10 +71,7 @@ def make(
     `times` are those that the time step divides, if it is "auto", by their keys in the case.
     With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
     """
-    if grid.boundary is not None:
-        raise CaseError(
-            "the boundary of waves is set in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
-        )
+    check_grid(grid, "fletcher")
     found = find_medium(settings, grid.shape, directory, sample=sample)
     boundary = boundary_of(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
@@ -93,13 +90,7 @@ def make(
             # This raises for a source on a free surface.
             plane_box(made, domain) if isinstance(made, PlaneSource) else made.placed(domain)
             sources.append(made)
-    receivers = (
-        None
-        if settings.receivers is None
-        else receivers_of(
-            settings.receivers, found.axes, sample_steps(settings.receivers.every, dt, "fletcher.receivers.every")
-        )
-    )
+    receivers = spread_of(settings.receivers, found.axes, dt)
     if receivers is not None:
         found.check_inside(receivers.positions, "fletcher.receivers", "a receiver")
     model = fletcher(
@@ -130,9 +121,17 @@ def make(
             *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=has_density)),
             *(_sampled(found) if sample else ()),
         ),
-        steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
+        steps=steps_of(settings.time, dt),
         window=domain.inside,
     )
+
+
+def check_grid(grid: GridSettings, table: str) -> None:
+    """Raise CaseError if the table [grid] has a boundary, which waves have in their own."""
+    if grid.boundary is not None:
+        raise CaseError(
+            f"the boundary of waves is set in [{table}]", key="grid.boundary", remedy='write boundary = "sponge" there'
+        )
 
 
 def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
@@ -276,6 +275,13 @@ def receivers_of(settings: ReceiverSettings, axes: str, every: int, key: str = "
         missing = [name for name, entry in zip(("first", "last", "count"), line) if entry is None]
         raise CaseError(f"{' and '.join(missing)} missing: a line has first, last and count", key=key)
     return Receivers([*_points(settings.first, settings.last, settings.count, axes, key)], every)
+
+
+def spread_of(settings: ReceiverSettings | None, axes: str, dt: float) -> Receivers | None:
+    """Return receivers whose samples are at steps of `dt` seconds; None without any."""
+    if settings is None:
+        return None
+    return receivers_of(settings, axes, sample_steps(settings.every, dt, "fletcher.receivers.every"))
 
 
 def _points(first: Point, last: Point, count: int | tuple[int, ...], axes: str, key: str) -> Iterator[Point]:

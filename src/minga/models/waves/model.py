@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from minga.engine.clock import Clock
-from minga.engine.model import Model, Traces
+from minga.engine.model import Model
 from minga.engine.presentation import Presentation
 from minga.engine.program import Program
 from minga.lang import functions as mg
@@ -17,14 +17,13 @@ from minga.models.waves.boundary import Boundary
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Medium
 from minga.models.waves.preparation import prepare, step_limit
-from minga.models.waves.receivers import Receivers
+from minga.models.waves.receivers import Receivers, traces_of
 from minga.models.waves.recorded import record_taps
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.source_density import density_warnings
 from minga.models.waves.stability import Extremes
 from minga.models.waves.stepping import stepping_of
 from minga.models.waves.velocity import record_velocities
-from minga.models.waves.waves import Waves
 from minga.space.field import Register
 
 __all__ = ["fletcher"]
@@ -146,7 +145,7 @@ def fletcher(
         observables=observables,
         units={name: OBSERVED[name] for name in observables},
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), waves.style)),
-        traces=None if receivers is None else _traces(receivers, waves, chosen, record),
+        traces=traces_of(receivers, record, waves.dt, waves.domain, _points(chosen)),
         clock=Clock(dt=waves.dt),
         warnings=tuple(density_warnings(chosen, waves.sampler, waves.domain)) if medium.has_density else (),
         parameters={
@@ -159,28 +158,6 @@ def fletcher(
     )  # fmt: skip
 
 
-def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source], record: Sequence[str]) -> Traces | None:
-    """Return the description of the receivers' samples for files and data sets."""
-    if not len(receivers.positions):
-        return None
-    axes = waves.domain.axes
-    points = [source.position or waves.domain.middle for source in sources if isinstance(source, PointSource)]
-    if list(record) == ["p"]:
-        return Traces(
-            "receivers", _in_space(receivers.positions, axes), receivers.every, waves.dt, _in_space(points, axes)
-        )
-    late = f"velocities are those half a step, {500 * waves.dt:g} ms, before the time"
-    return Traces(
-        "receivers", _in_space([*receivers.positions] * len(record), axes), receivers.every, waves.dt,
-        _in_space(points, axes), tuple(name for name in record for _ in receivers.positions), (late,),
-    )  # fmt: skip
-
-
-def _in_space(points: Sequence[tuple[float, ...]], axes: str) -> tuple[tuple[float, ...], ...]:
-    """Return points along z, y, x; an axis that the model lacks has the position 0."""
-    return tuple(tuple(point[axes.index(name)] if name in axes else 0.0 for name in "zyx") for point in points)
-
-
 def _largest(p: Any) -> Reduced:
     return mg.max(mg.abs(p[(0,) * len(p.axes)]))
 
@@ -190,6 +167,10 @@ _LARGEST = Kernel(_largest)
 
 def _section(sources: Sequence[Source]) -> float | None:
     """Return the position of the first point source along y; None if there is none, or if it is in the middle."""
-    points = (source.position for source in sources if isinstance(source, PointSource))
-    first = next(points, None)
+    first = next(iter(_points(sources)), None)
     return None if first is None or len(first) < 3 else first[1]
+
+
+def _points(sources: Sequence[Source]) -> list[Sequence[float] | None]:
+    """Return the positions of point sources; None: in the middle."""
+    return [source.position for source in sources if isinstance(source, PointSource)]

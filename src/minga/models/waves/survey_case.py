@@ -14,7 +14,7 @@ from minga.case.files import find_file
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.waves.boundary import domain_of, faces_of
-from minga.models.waves.case import receivers_of, wavelet_of
+from minga.models.waves.case import check_grid, receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Medium, Sampler
@@ -108,8 +108,7 @@ def make_survey(
 def _check_tables(
     settings: FletcherSettings | ElasticSettings, said: SurveySettings, grid: GridSettings, table: str
 ) -> None:
-    if grid.boundary is not None:
-        raise CaseError(f"the boundary of waves is set in [{table}]", key="grid.boundary", remedy="write it there")
+    check_grid(grid, table)
     for name in ("sources", "receivers", "time"):
         if getattr(settings, name):
             raise CaseError(
