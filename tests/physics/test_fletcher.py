@@ -13,11 +13,10 @@ import pytest
 
 import minga as mg
 from minga.engine.begin import start
-from minga.models.waves import Cpml, Medium, PointSource, Random, Receivers, Release, Ricker, Sponge
+from minga.models.waves import Cpml, Medium, Random, Release, Ricker
 from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.interpolation import place
 from minga.models.waves.stability import Extremes
-from minga.running.loop import drive
 
 H = 12.5
 DIP, AZIMUTH = math.pi / 4, 1.0
@@ -227,50 +226,6 @@ def test_random_layers_let_time_run_backwards(dtype: str, gate: float) -> None:
 
 
 # Absorbing layers ----------------------------------------------------------------------------------------------------
-def samples(boundary: Any, extra: int, medium: Medium, steps: int, n: int) -> np.ndarray:
-    """p over time at points of a cube of n cells, a source near one face; `extra` cells are added to all sides."""
-    inside = [(3, n // 2, n // 2), (3, n // 2, n - 4), (n // 2, 3, n // 2), (n - 4, n - 4, n - 4)]
-    away = [tuple((c + extra) * H for c in cell) for cell in inside]
-    middle = tuple((c + extra) * H for c in (n // 2,) * 3)
-    model = mg.fletcher(
-        (n + 2 * extra,) * 3, H, dt=1e-3, medium=medium, boundary=boundary,
-        sources=[PointSource(middle, Ricker(20.0))], receivers=Receivers(away),  # type: ignore[arg-type]
-    )  # fmt: skip
-    seen: list[list[float]] = []
-    with mg.Engine(model.layouts("single", 1)) as engine:
-        note = lambda simulation: seen.append(simulation.observe()["receivers"])  # noqa: E731
-        drive(model, engine, steps, [mg.observer(note, 5, start=True, end=True)])
-    return np.array(seen)
-
-
-def reflected(boundary: Any, reference: np.ndarray, medium: Medium, steps: int, n: int) -> float:
-    """What comes back from a boundary, in dB of the direct wave: the worst of four points beside it."""
-    found = samples(boundary, 0, medium, steps, n)
-    return float((20 * np.log10(abs(found - reference).max(axis=0) / abs(reference).max(axis=0))).max())
-
-
-@pytest.mark.slow
-def test_layers_absorb() -> None:
-    n, steps, medium = 24, 150, Medium(3000.0)
-    reference = samples(Release(), 26, medium, steps, n)
-    assert reflected(Release(), reference, medium, steps, n) > -10
-    assert reflected(Sponge(20, 0.25), reference, medium, steps, n) < -15
-    assert reflected(Cpml(10), reference, medium, steps, n) < -90
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("medium", [Medium(3000.0), Medium(3000.0, 0.24, 0.1)])
-def test_levels_of_reflection(medium: Medium) -> None:
-    n, steps = 40, 200
-    reference = samples(Release(), 40, medium, steps, n)
-    kinds = (Release(), Random(16), Sponge(16, 0.24), Sponge(20, 0.25), Sponge(), Cpml(10), Cpml(12))
-    levels = [reflected(kind, reference, medium, steps, n) for kind in kinds]
-    release, random, sponge16, sponge20, sponge40, cpml10, cpml12 = levels
-    assert random < release
-    assert sponge40 < sponge20 < sponge16 < -10
-    assert max(cpml10, cpml12) < -70
-
-
 def energy(model: mg.Model, steps: int, looks: int) -> list[float]:
     """The norm of p after each of so many equal parts of a run."""
     found = []

@@ -67,6 +67,8 @@ def test_boundaries_of_faces(tmp_path: Path) -> None:
     assert model.grid.shape == (SHAPE[0] + 7, SHAPE[1], SHAPE[2] + 14)
     assert model.window == Box((0, 0, 7), (SHAPE[0], SHAPE[1], SHAPE[2] + 7))
     assert load(tmp_path, boundary="rigid").parameters["boundary"] == repr(Rigid())
+    soft = load(tmp_path, boundary={"sponge": 4, "strength": 0.25})
+    assert soft.parameters["boundary"] == repr(Sponge(4, 0.25))
     with pytest.raises(CaseError, match="one end along x is periodic"):
         load(tmp_path, boundary={"sponge": 4, "x": ["periodic", "sponge"]})
     with pytest.raises(CaseError, match=r"boundary\.z"):
@@ -255,6 +257,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"boundary": {"sponge": 4, "random": 3}}, "fletcher.boundary", "one of"),
     ({"boundary": {"sponge": 0}}, "fletcher.boundary.sponge", "at least 1"),
     ({"boundary": {"sponge": 4, "seed": 3}}, "fletcher.boundary.seed", "no seed"),
+    ({"boundary": {"cpml": 4, "strength": 0.2}}, "fletcher.boundary.strength", "no strength"),
+    ({"boundary": {"sponge": 4, "strength": 0}}, "fletcher.boundary.strength", "above 0"),
     ({"boundary": "cpml"}, "fletcher.boundary", "tilted"),
     ({"sources": [{"position": [500.0, 5.0, 5.0]}]}, "fletcher.sources[0].position", "z = 500"),
     ({"sources": [{"position": [5.0, 5.0]}]}, "fletcher.sources[0].position", "the axes z, y, x"),

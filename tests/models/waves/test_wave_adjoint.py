@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.models.waves import Medium, Receivers, Release, prepare
+from minga.models.waves import Medium, Random, Receivers, Release, prepare
 from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
+from minga.models.waves.boundary import Face
 from minga.models.waves.receivers import Taps
 
 SHAPE = (13, 14, 15)
@@ -30,26 +31,23 @@ MEDIA = {
 CASES = [*((name, "fletcher") for name in MEDIA), ("tilted", "selfadjoint")]
 
 
-def waves_of(name: str, form: str, dtype: str = "f8", order: int = 4) -> Any:
-    return prepare(
-        SHAPE,
-        dt=1e-3,
-        medium=MEDIA[name],
-        form=form,
-        order=order,
-        boundary=Release(),
-        dtype=dtype,  # type: ignore[arg-type]
-    )
+END = Release()
 
 
-def products(name: str, form: str, dtype: str, order: int = 4, *, wrong: bool = False) -> tuple[float, float]:
+def waves_of(name: str, form: Any, dtype: str = "f8", order: int = 4, boundary: Face = END) -> Any:
+    return prepare(SHAPE, dt=1e-3, medium=MEDIA[name], form=form, order=order, boundary=boundary, dtype=dtype)
+
+
+def products(
+    name: str, form: str, dtype: str, order: int = 4, boundary: Face = END, *, wrong: bool = False
+) -> tuple[float, float]:
     """<A u, v> and <u, A' v> for random u and v, by |A u| |v|."""
-    waves = waves_of(name, form, dtype, order)
+    waves = waves_of(name, form, dtype, order, boundary)
     fields = waves.fields if wrong else adjoint_fields(waves)
     forward, backward = mg.Program("forward"), mg.Program("backward")
     waves.record_kernel(forward)
     waves.record_kernel(backward) if wrong else record_adjoint_step(backward, waves, fields)
-    shape = (len(waves.fields), *SHAPE)
+    shape = (len(waves.fields), *waves.grid.shape)
     u, v = NUMBERS.standard_normal((2, *shape)).astype(dtype)
 
     def right_side(program: mg.Program, over: Any, values: np.ndarray, rotated: bool) -> np.ndarray:
@@ -81,6 +79,17 @@ def test_the_operator_and_its_adjoint(name: str, form: str) -> None:
     assert abs(one) > 1e-6
 
 
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [pytest.param(*c, marks=[] if c[0] == "isotropic" else [pytest.mark.slow]) for c in CASES],
+)
+def test_with_random_layers(name: str, form: str) -> None:
+    """They are part of the medium of the waves, so that the transpose knows them."""
+    one, other = products(name, form, "f8", boundary=Random(3))
+    assert abs(one - other) < 1e-14
+    assert abs(one) > 1e-6
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [8, 12, 16])
 @pytest.mark.parametrize(("name", "form"), CASES)
@@ -100,9 +109,10 @@ def test_the_operator_is_not_its_own_adjoint() -> None:
     assert abs(one - other) > 1e-5
 
 
-def test_from_sources_to_receivers() -> None:
+@pytest.mark.parametrize("boundary", [END, Random(3)], ids=repr)
+def test_from_sources_to_receivers(boundary: Face) -> None:
     steps = 25
-    waves = waves_of("tilted", "fletcher")
+    waves = waves_of("tilted", "fletcher", boundary=boundary)
     adjoint = adjoint_fields(waves)
     places = [[(40.0, 61.0, 77.0), (90.0, 50.0, 110.0)], [(101.0, 99.0, 60.0), (30.0, 120.0, 90.0), (75.0, 75.0, 75.0)]]
     at_sources, at_receivers = (Taps.of(Receivers(points).placed(waves.domain)) for points in places)

@@ -120,29 +120,6 @@ def test_a_periodic_axis_closes() -> None:
     assert np.array_equal(first, second)
 
 
-def reflected(layer: Face) -> np.ndarray:
-    """The waves that come back from the high end of x, at a distance from the source that makes for oblique ones."""
-    common: dict[str, Any] = {
-        "sources": [PointSource((50.0, 100.0), RICKER)], "dt": 1e-3, "boundary": Faces(Rigid(), x=(Rigid(), layer)),
-        "receivers": Receivers([(50.0, 350.0), (450.0, 350.0)]),
-    }  # fmt: skip
-    return waves_at((120, 56), 500, **common) - waves_at((120, 160), 500, **(common | {"boundary": Faces(Rigid())}))
-
-
-@pytest.mark.slow
-def test_layers_reflect_little() -> None:
-    """Relative to a rigid wall, in dB."""
-    wall = reflected(Rigid())
-    found = {
-        layer: 20 * math.log10(float(abs(reflected(layer)).max() / abs(wall).max()))
-        for layer in (Cpml(12), Cpml(24), Sponge(20), Sponge(40))
-    }
-    assert found[Cpml(12)] < -105
-    assert found[Cpml(24)] < -120
-    assert found[Sponge(20)] < -45
-    assert found[Sponge(40)] < -55
-
-
 @pytest.mark.slow
 def test_layers_of_single_faces_have_the_values_of_layers_everywhere() -> None:
     """Until waves reach the other faces, a layer at one face acts like a layer at all of them."""

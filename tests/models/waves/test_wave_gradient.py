@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import minga as mg
 from minga.errors import CaseError
 from minga.models.waves import (
+    Faces,
+    Inversion,
     Medium,
     PointSource,
     Random,
@@ -17,7 +20,9 @@ from minga.models.waves import (
     Ricker,
     Shot,
     Sponge,
+    linearised_shots,
     prepare,
+    shot_born,
     shot_gradient,
     shot_traces,
 )
@@ -190,6 +195,25 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
     shot = Shot(SHOT.sources, SHOT.receivers, options.get("data", np.zeros((5, 3))))
     with pytest.raises(CaseError, match=said):
         shot_gradient(waves, shot, options.get("wrt", ("vp",)), misfit=options.get("misfit", "l2"))
+
+
+def test_random_layers_are_refused_before_anything_is_computed() -> None:
+    """Their velocities follow from the largest one of the model: in every way to a derivative by the medium."""
+    waves = prepare(SHAPE, 10.0, dt=6e-4, order=4, medium=Medium(ENTRIES["vp"]), boundary=Faces(Sponge(4), x=Random(4)))
+    shot = Shot(SHOT.sources, SHOT.receivers, np.zeros((5, 3)))
+    change, jacobian = {"vp": np.ones(SHAPE)}, linearised_shots([waves], [shot])
+    search = Inversion([shot], lambda values, shot: waves)
+    newton = Inversion([shot], lambda values, shot: waves, method="gauss-newton")
+    ways: list[Callable[[], object]] = [
+        lambda: shot_gradient(waves, shot), lambda: shot_born(waves, shot, change, 5), lambda: search.run(change, 1),
+        lambda: newton.run(change, 1), lambda: search.gradient(change),
+        lambda: jacobian.matvec(np.ones(jacobian.shape[1])), lambda: jacobian.rmatvec(np.ones(jacobian.shape[0])),
+    ]  # fmt: skip
+    for way in ways:
+        with pytest.raises(CaseError, match="random layers have no gradient") as error:
+            way()
+        assert error.value.remedy is not None
+        assert "Sponge()" in error.value.remedy
 
 
 def test_a_shot_has_receivers() -> None:

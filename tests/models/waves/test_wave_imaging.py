@@ -15,6 +15,7 @@ from minga.models.waves import (
     Image,
     Medium,
     PointSource,
+    Random,
     Receivers,
     Release,
     Ricker,
@@ -30,11 +31,12 @@ SHAPE, H = (24, 30), 10.0
 SPREAD = Receivers([(20.0, 10.0 * k) for k in range(30)])
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
+@pytest.mark.parametrize("boundary", [Release(), Random(6)], ids=repr)
 @pytest.mark.parametrize("medium", [Medium(2000.0, 0.2, 0.1, 0.4), Medium(2000.0, 0.2, 0.1), Medium(2000.0)])
-def test_an_image_is_that_of_migration(medium: Medium) -> None:
-    """Between pressure release, where migration runs backwards in time with the hand-written adjoint of the step."""
-    waves = prepare(SHAPE, H, dt=1e-3, medium=medium, boundary=Release(), order=4, dtype="f8")
+def test_an_image_is_that_of_migration(medium: Medium, boundary: Any) -> None:
+    """Between ends that conserve energy, where migration runs backwards in time with its hand-written adjoint."""
+    waves = prepare(SHAPE, H, dt=1e-3, medium=medium, boundary=boundary, order=4, dtype="f8")
     data = np.random.default_rng(3).standard_normal((40, 30))
     sources = [PointSource((30.0, 140.0), Ricker(25.0))]
     expected = migrate(waves, sources, SPREAD, data)

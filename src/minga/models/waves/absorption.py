@@ -16,7 +16,7 @@ does not reflect in a step of second order is one of fourth order too, at anothe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from minga.engine.program import Program
 from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
-from minga.models.waves.boundary import Cpml, Face, depth, kinds
+from minga.models.waves.boundary import Cpml, Face, depth
 from minga.models.waves.kernels import Equations, Z, times
 from minga.space.boundary import fixed
 from minga.space.box import Box
@@ -38,13 +38,15 @@ if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
 
 __all__ = [
+    "MatchedLayer",
     "Profiles",
     "Stretched",
     "add_profiles",
     "depths",
-    "half_profiles",
     "layer_ends",
     "layer_profiles",
+    "matched_layers",
+    "memory_kernels",
     "profile_field",
     "record_matching",
 ]
@@ -101,41 +103,95 @@ def record_matching(
     tuple of Field
         The memory fields.
     """
-    equations, grid = waves.equations, waves.grid
+    equations = waves.equations
     memories: list[Field] = []
-    axes = waves.domain.axes
-    for axis, pair in enumerate(waves.faces):
-        if not kinds((pair,), Cpml):
-            continue
-        dtype = waves.fields[0].dtype
+    for layer in matched_layers(waves, equations.differences.reach):
+        axis, used = layer.axis, _used(equations, layer.axis)
+        seen = [stretched.seen[k] for k in used]
         a, b = layer_profiles(waves, axis, frequency, profiles)
-        used = _used(equations, axis)
-        kernels = _memory_kernels(equations, axis, used, stretched.factor)
-        widths = [face.cells + equations.differences.reach for face in pair]
-        for side, face, box in zip(("low", "high"), pair, layer_ends(grid, axis, widths), strict=True):
-            if not isinstance(face, Cpml):
-                continue
-            first, second = (
-                [
-                    Field(
-                        f"{name}_{stretched.seen[k].name}_{axes[axis]}_{side}",
-                        grid,
-                        dtype,
-                        on=box,
-                        boundary=fixed(0.0),
-                    )
-                    for k in used
-                ]
-                for name in ("psi", "zeta")
-            )
-            memories += [*first, *second]
-            seen = [stretched.seen[k] for k in used]
-            psi, zeta, correct = kernels
-            step.apply(psi, seen, first, a, b)
-            step.apply(zeta, seen, first, second, a, b)
-            medium = [list(waves.medium)] if waves.medium else []
-            step.apply(correct, first, second, list(stretched.targets), *medium, region=box)
+        first, second = (layer.memories(name, seen) for name in ("psi", "zeta"))
+        memories += [*first, *second]
+        psi, zeta = memory_kernels(equations, axis)
+        step.apply(psi, seen, first, a, b)
+        step.apply(zeta, seen, first, second, a, b)
+        medium = [list(waves.medium)] if waves.medium else []
+        correct = _correction_kernel(equations, axis, used, stretched.factor)
+        step.apply(correct, first, second, list(stretched.targets), *medium, region=layer.box)
     return tuple(memories)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchedLayer:
+    """A matched layer, with the cells beside it that its memory variables reach.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    axis, end
+        Axis of the layer, and 0 or 1 for its low or high end.
+    face
+        The boundary.
+    box
+        Cells of the memory variables.
+    """
+
+    waves: Waves | ElasticWaves
+    axis: int
+    end: int
+    face: Cpml
+    box: Box
+
+    @property
+    def name(self) -> str:
+        """Name of the end."""
+        return f"{self.waves.grid.axes[self.axis]}_{('low', 'high')[self.end]}"
+
+    def memories(self, name: str, seen: Sequence[Field]) -> list[Field]:
+        """Return fields of memory variables, one for each of the waves that a layer sees."""
+        return [Field(f"{name}_{u.name}_{self.name}", u.grid, u.dtype, on=self.box, boundary=fixed(0.0)) for u in seen]
+
+    def profiles(self, fastest: float, frequency: float, *, half: bool) -> Profiles:
+        """Return the coefficients a and b of staggered differences, as fields with their values.
+
+        Parameters
+        ----------
+        fastest
+            The largest velocity, m/s.
+        frequency
+            Frequency of the sources, Hz, used by a layer that does not name one.
+        half
+            Whether the coefficients are those half a cell above the cells; otherwise those at the cells.
+        """
+        grid, face = self.waves.grid, self.face
+        length = grid.shape[self.axis]
+        places = np.arange(length) + (0.5 if half else 0.0)
+        away: Any = np.maximum(0.0, places - (length - 1 - face.cells) if self.end else face.cells - places)
+        chosen = frequency if face.frequency is None else face.frequency
+        found = face.coefficients(away, self.waves.domain.spacing[self.axis], fastest, self.waves.dt, chosen)
+        name = f"{self.name}_{'half' if half else 'cell'}"
+        return {
+            Field(f"cpml_{letter}_{name}", grid, self.waves.fields[0].dtype, axes=(self.axis,)): each
+            for letter, each in zip("ab", found, strict=True)
+        }
+
+
+def matched_layers(waves: Waves | ElasticWaves, low: int, high: int | None = None) -> Iterator[MatchedLayer]:
+    """Yield the matched layers of waves, axis by axis.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    low, high
+        Cells of the model that belong to a layer at the low and at the high end of an axis; None: as many at both.
+    """
+    beside = (low, low if high is None else high)
+    for axis, pair in enumerate(waves.faces):
+        boxes = layer_ends(waves.grid, axis, [face.cells + more for face, more in zip(pair, beside, strict=True)])
+        for end, (face, box) in enumerate(zip(pair, boxes, strict=True)):
+            if isinstance(face, Cpml):
+                yield MatchedLayer(waves, axis, end, face, box)
 
 
 def layer_profiles(waves: Waves, axis: int, frequency: float, profiles: Profiles) -> tuple[Field, Field]:
@@ -168,38 +224,6 @@ def add_profiles(more: Profiles, profiles: Profiles) -> list[Field]:
     return [known.get(field.name, field) for field in more]
 
 
-def half_profiles(
-    waves: Waves | ElasticWaves, axis: int, end: int, face: Cpml, fastest: float, frequency: float, *, half: bool
-) -> Profiles:
-    """Return the coefficients a and b of a matched layer of staggered differences, as fields with their values.
-
-    Parameters
-    ----------
-    waves
-        The waves.
-    axis, end
-        Axis of the layer, and 0 or 1 for its low or high end.
-    face
-        The layer.
-    fastest
-        The largest velocity, m/s.
-    frequency
-        Frequency of the sources, Hz, used by a layer that does not name one.
-    half
-        Whether the coefficients are those half a cell above the cells; otherwise those at the cells.
-    """
-    length = waves.grid.shape[axis]
-    places = np.arange(length) + (0.5 if half else 0.0)
-    away: Any = np.maximum(0.0, places - (length - 1 - face.cells) if end else face.cells - places)
-    chosen = frequency if face.frequency is None else face.frequency
-    found = face.coefficients(away, waves.domain.spacing[axis], fastest, waves.dt, chosen)
-    name = f"{waves.grid.axes[axis]}{('_low', '_high')[end]}_{'half' if half else 'cell'}"
-    return {
-        Field(f"cpml_{letter}_{name}", waves.grid, waves.fields[0].dtype, axes=(axis,)): each
-        for letter, each in zip("ab", found, strict=True)
-    }
-
-
 def _matching(
     waves: Waves, pair: tuple[Face, Face], length: int, spacing: float, frequency: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -222,10 +246,8 @@ def _used(equations: Equations, axis: int) -> tuple[int, ...]:
     return (0, 1)
 
 
-def _memory_kernels(
-    equations: Equations, axis: int, used: Sequence[int], factor: float
-) -> tuple[Kernel, Kernel, Kernel]:
-    """Return the kernels of both memory variables of a layer, and of their contribution to the next waves."""
+def memory_kernels(equations: Equations, axis: int) -> tuple[Kernel, Kernel]:
+    """Return the kernels of both memory variables of a layer: those of the waves, of each one that the layer sees."""
     d, here = equations.differences, equations.differences.here
 
     def cpml_psi(waves: Any, psis: Any, a: Any, b: Any) -> None:
@@ -235,6 +257,13 @@ def _memory_kernels(
     def cpml_zeta(waves: Any, psis: Any, zetas: Any, a: Any, b: Any) -> None:
         for u, psi, zeta in zip(waves, psis, zetas, strict=True):
             zeta[here] = flushed(b[0] * zeta[here] + a[0] * (d.d2(u, axis) + d.d1(psi, axis)))
+
+    return Kernel(cpml_psi), Kernel(cpml_zeta)
+
+
+def _correction_kernel(equations: Equations, axis: int, used: Sequence[int], factor: float) -> Kernel:
+    """Return the kernel of what the memory variables of a layer contribute to the next waves."""
+    d, here = equations.differences, equations.differences.here
 
     def correct(psis: Any, zetas: Any, after: Any, medium: Sequence[Any]) -> None:
         c = equations.coefficients(lambda k: medium[k][here])
@@ -255,7 +284,7 @@ def _memory_kernels(
     def cpml_correct_constant(psis: Any, zetas: Any, after: Any) -> None:
         correct(psis, zetas, after, ())
 
-    return Kernel(cpml_psi), Kernel(cpml_zeta), Kernel(cpml_correct if equations.stored else cpml_correct_constant)
+    return Kernel(cpml_correct if equations.stored else cpml_correct_constant)
 
 
 def layer_ends(grid: Grid, axis: int, cells: Sequence[int]) -> tuple[Box, Box]:

@@ -21,11 +21,15 @@ from minga.engine.program import Program
 from minga.lang.cell import local
 from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
-from minga.models.waves.absorption import Profiles, Stretched, layer_ends, layer_profiles
-from minga.models.waves.boundary import Cpml, kinds
+from minga.models.waves.absorption import (
+    MatchedLayer,
+    Profiles,
+    Stretched,
+    layer_profiles,
+    matched_layers,
+    memory_kernels,
+)
 from minga.models.waves.kernels import Equations, product, times, total_of
-from minga.space.boundary import fixed
-from minga.space.box import Box
 from minga.space.field import Field
 
 if TYPE_CHECKING:
@@ -35,16 +39,25 @@ __all__ = ["record_tilted_matching"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Layer:
-    """A matched layer: its memory variables for each wave, and its coefficients."""
+class _Memories:
+    """A matched layer with its memory variables for each wave, and its coefficients."""
 
-    axis: int
-    box: Box
-    psi: tuple[Field, ...]
-    zeta: tuple[Field, ...]
-    chi: dict[int, tuple[Field, ...]]
+    layer: MatchedLayer
+    psi: list[Field]
+    zeta: list[Field]
+    chi: dict[int, list[Field]]
     """Memory variables of mixed derivatives whose outer axis is that of the layer, by the inner one."""
     profiles: tuple[Field, Field]
+
+    @property
+    def axis(self) -> int:
+        """Axis of the layer."""
+        return self.layer.axis
+
+    @property
+    def all(self) -> list[Field]:
+        """All memory variables but psi."""
+        return [*self.zeta, *(field for chi in self.chi.values() for field in chi)]
 
 
 def record_tilted_matching(
@@ -71,70 +84,35 @@ def record_tilted_matching(
         The memory fields.
     """
     equations = waves.equations
-    layers = _layers(waves, frequency, stretched.seen, profiles)
     seen = list(stretched.seen)
+    layers = [
+        _memories(layer, waves, seen, layer_profiles(waves, layer.axis, frequency, profiles))
+        for layer in matched_layers(waves, equations.differences.reach)
+    ]
     for layer in layers:
-        step.apply(_psi(equations, layer.axis), seen, list(layer.psi), *layer.profiles)
+        psi, _ = memory_kernels(equations, layer.axis)
+        step.apply(psi, seen, layer.psi, *layer.profiles)
     for layer in layers:
-        step.apply(_zeta(equations, layer.axis), seen, list(layer.psi), list(layer.zeta), *layer.profiles)
+        _, zeta = memory_kernels(equations, layer.axis)
+        step.apply(zeta, seen, layer.psi, layer.zeta, *layer.profiles)
         for inner, chi in layer.chi.items():
-            step.apply(_chi(equations, inner, layer.axis), seen, list(chi), *layer.profiles)
+            step.apply(_chi(equations, inner, layer.axis), seen, chi, *layer.profiles)
             for other in layers:
                 if other.axis == inner:
-                    both = layer.box.intersect(other.box)
-                    kernel = _chi_of_psi(equations, layer.axis)
-                    step.apply(kernel, list(other.psi), list(chi), layer.profiles[0], region=both)
+                    both = layer.layer.box.intersect(other.layer.box)
+                    step.apply(_chi_of_psi(equations, layer.axis), other.psi, chi, layer.profiles[0], region=both)
     medium = [list(waves.medium)] if waves.medium else []
     for layer in layers:
-        rest = [*layer.zeta, *(field for chi in layer.chi.values() for field in chi)]
         kernel = _correct(equations, layer.axis, tuple(layer.chi), stretched.factor)
-        step.apply(kernel, list(layer.psi), rest, list(stretched.targets), *medium, region=layer.box)
-    memories = [field for layer in layers for field in (*layer.psi, *layer.zeta)]
-    memories += [field for layer in layers for chi in layer.chi.values() for field in chi]
-    return tuple(memories)
+        step.apply(kernel, layer.psi, layer.all, list(stretched.targets), *medium, region=layer.layer.box)
+    return tuple(field for layer in layers for field in (*layer.psi, *layer.all))
 
 
-def _layers(waves: Waves, frequency: float, seen: Sequence[Field], profiles: Profiles) -> list[_Layer]:
-    grid, axes, dtype = waves.grid, waves.domain.axes, waves.fields[0].dtype
-    layers: list[_Layer] = []
-    for axis, pair in enumerate(waves.faces):
-        if not kinds((pair,), Cpml):
-            continue
-        a, b = layer_profiles(waves, axis, frequency, profiles)
-        widths = [face.cells + waves.equations.differences.reach for face in pair]
-        for side, face, box in zip(("low", "high"), pair, layer_ends(grid, axis, widths), strict=True):
-            if not isinstance(face, Cpml):
-                continue
-
-            def fields(name: str, box: Box = box, end: str = f"{axes[axis]}_{side}") -> tuple[Field, ...]:
-                return tuple(
-                    Field(f"{name}_{wave.name}_{end}", grid, dtype, on=box, boundary=fixed(0.0)) for wave in seen
-                )
-
-            inners = [inner for inner, outer in waves.equations.mixed if outer == axis]
-            chi = {inner: fields(f"chi_{axes[inner]}") for inner in inners}
-            layers.append(_Layer(axis, box, fields("psi"), fields("zeta"), chi, (a, b)))
-    return layers
-
-
-def _psi(equations: Equations, axis: int) -> Kernel:
-    d, here = equations.differences, equations.differences.here
-
-    def cpml_psi(waves: Any, psis: Any, a: Any, b: Any) -> None:
-        for u, psi in zip(waves, psis, strict=True):
-            psi[here] = flushed(b[0] * psi[here] + a[0] * d.d1(u, axis))
-
-    return Kernel(cpml_psi)
-
-
-def _zeta(equations: Equations, axis: int) -> Kernel:
-    d, here = equations.differences, equations.differences.here
-
-    def cpml_zeta(waves: Any, psis: Any, zetas: Any, a: Any, b: Any) -> None:
-        for u, psi, zeta in zip(waves, psis, zetas, strict=True):
-            zeta[here] = flushed(b[0] * zeta[here] + a[0] * (d.d2(u, axis) + d.d1(psi, axis)))
-
-    return Kernel(cpml_zeta)
+def _memories(layer: MatchedLayer, waves: Waves, seen: Sequence[Field], profiles: tuple[Field, Field]) -> _Memories:
+    """Return the memory variables of a layer."""
+    inners = [inner for inner, outer in waves.equations.mixed if outer == layer.axis]
+    chi = {inner: layer.memories(f"chi_{waves.domain.axes[inner]}", seen) for inner in inners}
+    return _Memories(layer, layer.memories("psi", seen), layer.memories("zeta", seen), chi, profiles)
 
 
 def _chi(equations: Equations, inner: int, outer: int) -> Kernel:

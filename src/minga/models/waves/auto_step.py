@@ -1,4 +1,4 @@
-"""Time steps of cases with dt = "auto": a safe fraction of the stability limit that divides the times of the case."""
+"""Time steps of cases with dt = "auto": three quarters of the stability limit, or less to divide times."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 
 from minga.engine.clock import Clock
 from minga.errors import CaseError
-from minga.models.waves.preflight import SHARE, step_for
 from minga.models.waves.settings import ReceiverSettings
+from minga.models.waves.time_step import SHARE, step_for
 
-__all__ = ["auto_step", "divided", "sample_steps", "times_of"]
+__all__ = ["auto_step", "divided", "sample_steps", "steps_of", "times_of"]
 
 _SHORTEST: Final = Fraction(1, 4)
 """Shortest step that is chosen for the sake of times, relative to the one without them."""
@@ -22,7 +22,7 @@ _SECONDS: Final = Clock(dt=1.0)
 
 
 def auto_step(limit: float, times: Mapping[str, float | str]) -> float:
-    """Return the longest time step that is at most a safe fraction of the limit and divides all times.
+    """Return the longest time step that is at most three quarters of the limit and divides all times.
 
     Parameters
     ----------
@@ -92,6 +92,11 @@ def sample_steps(every: float, dt: float, key: str) -> int:
         If it is a time that is no multiple of the step.
     """
     return every if isinstance(every, int) else Clock(dt=dt).steps_to(every, key)
+
+
+def steps_of(time: float | None, dt: float) -> int | None:
+    """Return the number of steps to a time, at least 1; None without a time."""
+    return None if time is None else max(1, math.ceil(time / dt - 1e-9))
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,13 +13,14 @@ import numpy as np
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
-from minga.models.waves.auto_step import auto_step, divided, sample_steps, times_of
+from minga.models.waves.auto_step import auto_step, divided, sample_steps, steps_of, times_of
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
     Face,
     Faces,
     Free,
+    Pairs,
     Periodic,
     Random,
     Release,
@@ -43,11 +44,12 @@ from minga.models.waves.settings import (
     WaveletSettings,
 )
 from minga.models.waves.source import PlaneSource, PointSource, Source, plane_box
+from minga.models.waves.stability import Extremes
 from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
 from minga.models.waves.wavelets import Ormsby, Ricker, Signal, Wavelet
 from minga.schema import validate
 
-__all__ = ["boundary_of", "make", "receivers_of", "wavelet_of"]
+__all__ = ["boundary_of", "check_grid", "inspected", "make", "receivers_of", "spread_of", "wavelet_of"]
 
 KEY: Final = "fletcher.boundary"
 _FACES: Final[Mapping[str, Callable[[], Face]]] = {
@@ -71,35 +73,19 @@ def make(
     `times` are those that the time step divides, if it is "auto", by their keys in the case.
     With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
     """
-    if grid.boundary is not None:
-        raise CaseError(
-            "the boundary of waves is set in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
-        )
-    found = find_medium(settings, grid.shape, directory, sample=sample)
-    boundary = boundary_of(settings.boundary)
-    sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    found.medium.check(found.shape)
-    faces = faces_of(boundary, len(found.shape))
-    extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
-    attenuation = attenuation_of(settings.attenuation)
-    limit = found.limit(extremes, settings.time_order, attenuation, faces)
+    check_grid(grid, "fletcher")
+    case = inspected(settings, grid.shape, directory, sample=sample)
+    found, limit, domain = case.found, case.limit, domain_of(case.found.shape, case.found.spacing, case.faces)
     intervals = times_of(times or {}, settings.receivers, "fletcher")
     dt = auto_step(limit, intervals) if settings.dt == "auto" else settings.dt
     sources: list[Source] = []
-    domain = domain_of(found.shape, found.spacing, faces)
     for number, source in enumerate(settings.sources):
         with keys_of(f"fletcher.sources[{number}]", instead_of="fletcher.source"):
             made = _source(source, number, dt, found, directory)
             # This raises for a source on a free surface.
             plane_box(made, domain) if isinstance(made, PlaneSource) else made.placed(domain)
             sources.append(made)
-    receivers = (
-        None
-        if settings.receivers is None
-        else receivers_of(
-            settings.receivers, found.axes, sample_steps(settings.receivers.every, dt, "fletcher.receivers.every")
-        )
-    )
+    receivers = spread_of(settings.receivers, found.axes, dt)
     if receivers is not None:
         found.check_inside(receivers.positions, "fletcher.receivers", "a receiver")
     model = fletcher(
@@ -107,32 +93,71 @@ def make(
         found.spacing,
         dt=dt,
         medium=found.medium,
-        sigma=sigma,
-        order=settings.order,
-        time_order=settings.time_order,
-        form=settings.form,
-        boundary=boundary,
+        boundary=case.boundary,
         sources=sources,
         receivers=receivers,
-        dtype=settings.dtype,
-        extremes=extremes,
-        attenuation=attenuation,
+        extremes=case.extremes,
         record=settings.record,
+        **case.options,
     )
-    orders, has_density = (settings.order, settings.time_order), found.medium.has_density
-    divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
-    notes = tuple(notes_of(extremes, limit, found.spacing, dt, sources, divided(settings.dt, intervals)))
+    notes = case.notes(dt, sources, divided(settings.dt, intervals))
     return replace(
         model,
         warnings=(*model.warnings, *warnings_of(notes)),
-        notes=(
-            *notes,
-            *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=has_density)),
-            *(_sampled(found) if sample else ()),
-        ),
-        steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
+        notes=(*notes, *(_sampled(found) if sample else ())),
+        steps=steps_of(settings.time, dt),
         window=domain.inside,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspected:
+    """Medium and boundary of a case, with what follows from them, and arguments that models and surveys share."""
+
+    found: FoundMedium
+    boundary: Boundary
+    faces: Pairs
+    extremes: Extremes
+    limit: float
+    options: Mapping[str, Any]
+
+    def notes(self, dt: float, sources: Sequence[Source], divided: str = "") -> tuple[tuple[str, str], ...]:
+        """Return notes before a run as pairs of a label and its text; `divided` names times that the step divides."""
+        medium, spacing, options = self.found.medium, self.found.spacing, self.options
+        notes = notes_of(self.extremes, self.limit, spacing, dt, sources, divided)
+        if options["form"] == "selfadjoint" and not (medium.isotropic or medium.vertical):
+            return tuple(notes)
+        orders = options["order"], options["time_order"]
+        more = dispersion_of(self.extremes, spacing, dt, sources, orders, staggered=medium.has_density)
+        return (*notes, *more)
+
+
+def inspected(
+    settings: FletcherSettings, shape: Sequence[int] | None, directory: Path, *, sample: bool = False
+) -> Inspected:
+    """Return the medium of a case, its extreme values and the longest stable time step.
+
+    With `sample` only part of a large medium is inspected, and the time step is an estimate.
+    """
+    found = find_medium(settings, shape, directory, sample=sample)
+    boundary = boundary_of(settings.boundary)
+    sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
+    found.medium.check(found.shape)
+    faces = faces_of(boundary, len(found.shape))
+    extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
+    attenuation = attenuation_of(settings.attenuation)
+    limit = found.limit(extremes, settings.time_order, attenuation, faces)
+    names = ("order", "time_order", "form", "dtype")
+    options = {name: getattr(settings, name) for name in names} | {"sigma": sigma, "attenuation": attenuation}
+    return Inspected(found, boundary, faces, extremes, limit, options)
+
+
+def check_grid(grid: GridSettings, table: str) -> None:
+    """Raise CaseError if the table [grid] has a boundary, which waves have in their own."""
+    if grid.boundary is not None:
+        raise CaseError(
+            f"the boundary of waves is set in [{table}]", key="grid.boundary", remedy='write boundary = "sponge" there'
+        )
 
 
 def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
@@ -180,6 +205,12 @@ def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
             key=f"{KEY}.experimental",
             remedy="write {cpml = 12, experimental = true}, or leave it out",
         )
+    if said.strength is not None and "sponge" not in given:
+        raise CaseError(
+            f"a boundary {next(iter(given), 'without a sponge of a given width')} has no strength",
+            key=f"{KEY}.strength",
+            remedy="leave it out, or write {sponge = 40, strength = 0.25}",
+        )
     if said.seed and "random" not in given:
         raise CaseError(
             f"a boundary {next(iter(given), 'without random layers')} has no seed",
@@ -187,7 +218,7 @@ def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
             remedy="leave it out, or write random = 16",
         )
     made: dict[str, Callable[[int], Face]] = {
-        "sponge": Sponge,
+        "sponge": lambda width: Sponge(width) if said.strength is None else Sponge(width, said.strength),
         "random": lambda width: Random(width, said.seed),
         "cpml": lambda width: Cpml(width, experimental=said.experimental),
     }
@@ -270,6 +301,13 @@ def receivers_of(settings: ReceiverSettings, axes: str, every: int, key: str = "
         missing = [name for name, entry in zip(("first", "last", "count"), line) if entry is None]
         raise CaseError(f"{' and '.join(missing)} missing: a line has first, last and count", key=key)
     return Receivers([*_points(settings.first, settings.last, settings.count, axes, key)], every)
+
+
+def spread_of(settings: ReceiverSettings | None, axes: str, dt: float) -> Receivers | None:
+    """Return receivers whose samples are at steps of `dt` seconds; None without any."""
+    if settings is None:
+        return None
+    return receivers_of(settings, axes, sample_steps(settings.every, dt, "fletcher.receivers.every"))
 
 
 def _points(first: Point, last: Point, count: int | tuple[int, ...], axes: str, key: str) -> Iterator[Point]:

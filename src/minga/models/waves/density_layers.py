@@ -16,11 +16,9 @@ from minga.engine.program import Program
 from minga.lang.cell import local
 from minga.lang.expr import flushed
 from minga.lang.kernel import Kernel
-from minga.models.waves.absorption import Profiles, Stretched, add_profiles, half_profiles, layer_ends
-from minga.models.waves.boundary import Cpml
+from minga.models.waves.absorption import Profiles, Stretched, add_profiles, matched_layers
 from minga.models.waves.density import Staggered
 from minga.models.waves.kernels import Equations, times
-from minga.space.boundary import fixed
 from minga.space.field import Field
 
 if TYPE_CHECKING:
@@ -52,32 +50,23 @@ def record_flux_layers(
     tuple of Field
         The memory fields.
     """
-    equations, grid = waves.equations, waves.grid
+    equations = waves.equations
     staggered = equations.staggered
     assert staggered is not None
     (p,), (target,), rho = stretched.seen, stretched.targets, waves.medium[equations.stored.index("rho")]
     memories: list[Field] = []
-    for axis, pair in enumerate(waves.faces):
-        kernels = _psi_kernel(staggered, axis), _zeta_kernel(staggered, axis)
+    for layer in matched_layers(waves, len(staggered.weights[0])):
+        axis = layer.axis
+        (psi,), (zeta,) = (layer.memories(name, [p]) for name in ("psi", "zeta"))
+        own: Profiles = {}
+        for half in (True, False):
+            own |= layer.profiles(waves.extremes.fastest_p, frequency, half=half)
+        half_a, half_b, a, b = add_profiles(own, profiles)
+        memories += [psi, zeta]
+        step.apply(_psi_kernel(staggered, axis), p, psi, half_a, half_b)
+        step.apply(_zeta_kernel(staggered, axis), p, psi, zeta, rho, a, b)
         correct = _correction_kernel(equations, staggered, axis, stretched.factor)
-        for end, face in enumerate(pair):
-            if not isinstance(face, Cpml):
-                continue
-            where = grid.axes[axis] + ("_low", "_high")[end]
-            box = layer_ends(grid, axis, (face.cells + len(staggered.weights[axis]),) * 2)[end]
-            psi, zeta = (
-                Field(f"{name}_{p.name}_{where}", grid, p.dtype, on=box, boundary=fixed(0.0))
-                for name in ("psi", "zeta")
-            )
-            fastest = waves.extremes.fastest_p
-            own: Profiles = {}
-            for half in (True, False):
-                own |= half_profiles(waves, axis, end, face, fastest, frequency, half=half)
-            half_a, half_b, a, b = add_profiles(own, profiles)
-            memories += [psi, zeta]
-            step.apply(kernels[0], p, psi, half_a, half_b)
-            step.apply(kernels[1], p, psi, zeta, rho, a, b)
-            step.apply(correct, psi, zeta, target, list(waves.medium), region=box)
+        step.apply(correct, psi, zeta, target, list(waves.medium), region=layer.box)
     return tuple(memories)
 
 

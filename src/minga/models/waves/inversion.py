@@ -102,6 +102,8 @@ class Inversion:
     ----------
     kept
         What is prepared for the gradients of shots, and serves for every medium.
+    steps
+        Time steps of the shots computed so far, s, by their numbers.
     """
 
     shots: Sequence[Shot]
@@ -118,6 +120,7 @@ class Inversion:
     inner: int = 8
     damping: float = 1e-3
     kept: KeptGradients = field(default_factory=KeptGradients, init=False, repr=False)
+    steps: dict[int, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_inversion(self)
@@ -228,6 +231,7 @@ class Inversion:
         ranks: Any = comm or SerialComm()
         known = checked_start(self, start)
         check_run(iterations, file, callback)
+        self.perform("step", {**start, **known}, ranks)  # so that later media, and a resumed search, have these steps
         if ranks.rank:
             return self._serve(ranks)
         end: Any = RunError("the inversion was interrupted on rank 0")
@@ -259,11 +263,26 @@ class Inversion:
 
 
 # Tasks -------------------------------------------------------------------------------------------------------------
+def _prepared(inversion: Inversion, number: int, values: Values) -> AnyWaves:
+    """Return waves of a shot; raise CaseError for other objects, and for a time step that depends on the medium."""
+    waves = inversion.waves(values, inversion.shots[number])
+    sensitivity_of(waves)
+    known = inversion.steps.setdefault(number, waves.dt)
+    if waves.dt != known:
+        raise CaseError(
+            f"the time step of shots[{number}] is {waves.dt:g} s in one medium and {known:g} s in another, so that "
+            "samples are not at the times of the data",
+            key="waves",
+            remedy="give prepare(dt=...) one step, stable for the largest velocity of the bounds",
+        )
+    return waves
+
+
 def _gradient(inversion: Inversion, number: int, values: Values) -> tuple[float, dict[str, Floats]]:
     """Return the misfit of a shot and its gradient."""
     shot = inversion.shots[number]
     misfit, slopes = inversion.kept.of(
-        number, inversion.waves(values, shot), shot, inversion.wrt, inversion.misfit, inversion.memory,
+        number, _prepared(inversion, number, values), shot, inversion.wrt, inversion.misfit, inversion.memory,
         inversion.threads,
     )  # fmt: skip
     assert slopes is not None
@@ -281,7 +300,7 @@ def _misfit(inversion: Inversion, number: int, values: Values) -> float:
     """Return the misfit of a shot, half the sum of squares."""
     shot = inversion.shots[number]
     data = checked_data(shot)
-    return l2(shot_traces(inversion.waves(values, shot), shot, len(data), threads=inversion.threads), data)[0]
+    return l2(shot_traces(_prepared(inversion, number, values), shot, len(data), threads=inversion.threads), data)[0]
 
 
 def _normal(inversion: Inversion, number: int, content: tuple[Values, Floats]) -> tuple[Floats, float]:
@@ -289,22 +308,21 @@ def _normal(inversion: Inversion, number: int, content: tuple[Values, Floats]) -
     values, change = content
     shot = inversion.shots[number]
     return shot_normal(
-        inversion.waves(values, shot), shot, change, inversion.wrt, memory=inversion.memory, threads=inversion.threads
-    )
+        _prepared(inversion, number, values), shot, change, inversion.wrt, memory=inversion.memory,
+        threads=inversion.threads,
+    )  # fmt: skip
 
 
 def _illumination(inversion: Inversion, number: int, values: Values) -> Floats:
     """Return the illumination by a shot."""
     shot = inversion.shots[number]
     samples = len(checked_data(shot))
-    return shot_illumination(inversion.waves(values, shot), shot, samples, threads=inversion.threads)
+    return shot_illumination(_prepared(inversion, number, values), shot, samples, threads=inversion.threads)
 
 
 def _step(inversion: Inversion, number: int, values: Values) -> float:
     """Return the seconds of a step of a shot."""
-    waves = inversion.waves(values, inversion.shots[number])
-    sensitivity_of(waves)  # refuses other objects
-    return waves.dt
+    return _prepared(inversion, number, values).dt
 
 
 TASKS: Final[Mapping[str, Callable[[Inversion, int, Any], Any]]] = {

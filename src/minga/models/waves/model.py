@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from minga.engine.clock import Clock
-from minga.engine.model import Model, Traces
+from minga.engine.model import Model
 from minga.engine.presentation import Presentation
 from minga.engine.program import Program
 from minga.lang import functions as mg
@@ -17,14 +17,13 @@ from minga.models.waves.boundary import Boundary
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Medium
 from minga.models.waves.preparation import prepare, step_limit
-from minga.models.waves.receivers import Receivers
+from minga.models.waves.receivers import Receivers, traces_of
 from minga.models.waves.recorded import record_taps
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.source_density import density_warnings
 from minga.models.waves.stability import Extremes
 from minga.models.waves.stepping import stepping_of
 from minga.models.waves.velocity import record_velocities
-from minga.models.waves.waves import Waves
 from minga.space.field import Register
 
 __all__ = ["fletcher"]
@@ -39,7 +38,7 @@ def fletcher(
     shape: Sequence[int],
     spacing: Sequence[float] | float = 12.5,
     *,
-    dt: float,
+    dt: float | None = None,
     medium: Medium,
     sigma: float = 0.75,
     order: int = 8,
@@ -62,7 +61,7 @@ def fletcher(
     spacing
         Distances between cells along each axis, or for all of them, m.
     dt
-        Time step, s.
+        Time step, s; None: three quarters of the stability limit, as `fletcher.dt = "auto"` of a case.
     medium
         Velocity, anisotropy and axis, or velocity and density (`minga.models.waves.medium`); isotropic media have a
         single wave field, and neither these nor media with a vertical axis need mixed derivatives.
@@ -146,39 +145,17 @@ def fletcher(
         observables=observables,
         units={name: OBSERVED[name] for name in observables},
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), waves.style)),
-        traces=None if receivers is None else _traces(receivers, waves, chosen, record),
-        clock=Clock(dt=dt),
+        traces=traces_of(receivers, record, waves.dt, waves.domain, _points(chosen)),
+        clock=Clock(dt=waves.dt),
         warnings=tuple(density_warnings(chosen, waves.sampler, waves.domain)) if medium.has_density else (),
         parameters={
-            "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
+            "dt": waves.dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
             "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],
             "dt_limit": step_limit(waves.extremes, time_order, waves.faces, waves.relaxation),
             **({} if attenuation is None else {"attenuation": attenuation.said}),
             **({"experimental": True} if waves.experimental else {}),
         },
     )  # fmt: skip
-
-
-def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source], record: Sequence[str]) -> Traces | None:
-    """Return the description of the receivers' samples for files and data sets."""
-    if not len(receivers.positions):
-        return None
-    axes = waves.domain.axes
-    points = [source.position or waves.domain.middle for source in sources if isinstance(source, PointSource)]
-    if list(record) == ["p"]:
-        return Traces(
-            "receivers", _in_space(receivers.positions, axes), receivers.every, waves.dt, _in_space(points, axes)
-        )
-    late = f"velocities are those half a step, {500 * waves.dt:g} ms, before the time"
-    return Traces(
-        "receivers", _in_space([*receivers.positions] * len(record), axes), receivers.every, waves.dt,
-        _in_space(points, axes), tuple(name for name in record for _ in receivers.positions), (late,),
-    )  # fmt: skip
-
-
-def _in_space(points: Sequence[tuple[float, ...]], axes: str) -> tuple[tuple[float, ...], ...]:
-    """Return points along z, y, x; an axis that the model lacks has the position 0."""
-    return tuple(tuple(point[axes.index(name)] if name in axes else 0.0 for name in "zyx") for point in points)
 
 
 def _largest(p: Any) -> Reduced:
@@ -190,6 +167,10 @@ _LARGEST = Kernel(_largest)
 
 def _section(sources: Sequence[Source]) -> float | None:
     """Return the position of the first point source along y; None if there is none, or if it is in the middle."""
-    points = (source.position for source in sources if isinstance(source, PointSource))
-    first = next(points, None)
+    first = next(iter(_points(sources)), None)
     return None if first is None or len(first) < 3 else first[1]
+
+
+def _points(sources: Sequence[Source]) -> list[Sequence[float] | None]:
+    """Return the positions of point sources; None: in the middle."""
+    return [source.position for source in sources if isinstance(source, PointSource)]

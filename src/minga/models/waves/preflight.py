@@ -7,24 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from minga.models.waves.source import Source
-from minga.models.waves.stability import Extremes, sampling, two_digits
+from minga.models.waves.stability import Extremes, sampling
 from minga.models.waves.stencils import halfway_weights, second_weights
 
-__all__ = ["dispersion", "dispersion_of", "notes_of", "step_for", "step_note", "too_coarse", "warnings_of"]
-
-SHARE: Final = 0.75
-"""Fraction of the stability limit used for dt = "auto": errors of steps in time grow with them."""
+__all__ = ["dispersion", "dispersion_of", "notes_of", "step_note", "too_coarse", "warnings_of"]
 
 ENOUGH: Final = 4.0
 """Points per wavelength below which differences of order 8 delay waves visibly."""
 
 FEWEST: Final = 2.0
 """Points per wavelength below which a grid cannot represent a wave."""
-
-
-def step_for(limit: float) -> float:
-    """Return the time step for dt = "auto": a safe fraction of the limit, rounded down to two digits."""
-    return two_digits(SHARE * limit)
 
 
 def notes_of(

@@ -28,8 +28,9 @@ from minga.models.waves.density import Staggered, density_walls
 from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_component
-from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of, limit_ratio
+from minga.models.waves.stability import LIMITS, Extremes, check_sigma, extremes_of, limit_ratio
 from minga.models.waves.stencils import Differences, first_weights
+from minga.models.waves.time_step import stable_step
 from minga.models.waves.waves import Waves
 from minga.space.boundary import Condition, fixed, reflect
 from minga.space.field import Field
@@ -61,7 +62,7 @@ def prepare(
     shape: Sequence[int],
     spacing: Sequence[float] | float = 12.5,
     *,
-    dt: float,
+    dt: float | None = None,
     medium: Medium,
     sigma: float = 0.75,
     order: int = 8,
@@ -82,7 +83,7 @@ def prepare(
     spacing
         Metres between cells, along each axis or for all.
     dt
-        Seconds of a step.
+        Seconds of a step; None: three quarters of the stability limit.
     medium
         Velocity, anisotropy and axis, or velocity and density.
     sigma
@@ -138,7 +139,7 @@ def prepare(
             remedy=UNTRUSTED,
         )
     relaxation = None if attenuation is None else relaxation_of(attenuation, domain)
-    check_step(dt, step_limit(extremes, time_order, faces, relaxation))
+    dt = stable_step(dt, step_limit(extremes, time_order, faces, relaxation))
     if relaxation is not None and time_order == 4:
         _check_mechanisms(relaxation.attenuation, dt)
     equations = Equations(

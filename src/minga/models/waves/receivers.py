@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.engine import Engine
+from minga.engine.model import Traces
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
 from minga.models.waves.interpolation import Interpolation, Placed, check_point, place_all
@@ -17,7 +18,7 @@ from minga.models.waves.medium import Floats
 from minga.space.box import Box
 from minga.space.field import Field
 
-__all__ = ["Receivers", "Taps", "spread", "taken"]
+__all__ = ["Receivers", "Taps", "spread", "taken", "traces_of"]
 
 Index = tuple[NDArray[np.intp], ...]
 
@@ -216,3 +217,42 @@ def spread(taps: Taps, box: Box) -> tuple[Index, NDArray[np.int64], Floats, NDAr
 @lru_cache(maxsize=64)
 def _taps(points: tuple[tuple[float, ...], ...], domain: Domain, interpolation: Interpolation) -> Taps:
     return Taps.of(place_all(points, domain, interpolation, "receiver"))
+
+
+def traces_of(
+    receivers: Receivers | None, record: Sequence[str], dt: float, domain: Domain,
+    sources: Sequence[Sequence[float] | None],
+) -> Traces | None:  # fmt: skip
+    """Return the description of the samples of receivers for files and data sets; None without any receivers.
+
+    Parameters
+    ----------
+    receivers
+        The receivers.
+    record
+        Quantities that they record.
+    dt
+        Seconds of a step.
+    domain
+        Domain of the waves.
+    sources
+        Positions of the sources; None: in the middle.
+    """
+    if receivers is None or not len(receivers.positions):
+        return None
+    every = list(record) != ["p"]
+    late = f"velocities are those half a step, {500 * dt:g} ms, before the time"
+    return Traces(
+        "receivers",
+        _in_space([*receivers.positions] * len(record), domain.axes),
+        receivers.every,
+        dt,
+        _in_space([domain.middle if point is None else point for point in sources], domain.axes),
+        tuple(name for name in record for _ in receivers.positions) if every else (),
+        (late,) if every else (),
+    )
+
+
+def _in_space(points: Sequence[Sequence[float]], axes: str) -> tuple[tuple[float, ...], ...]:
+    """Return points along z, y, x; an axis that the model lacks has the position 0."""
+    return tuple(tuple(float(point[axes.index(name)]) if name in axes else 0.0 for name in "zyx") for point in points)

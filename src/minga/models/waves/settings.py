@@ -26,6 +26,17 @@ Position = Annotated[tuple[Metres, ...], Field(min_length=1, max_length=3)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Distance = Annotated[float, LENGTH, Field(gt=0, allow_inf_nan=False)]
 Duration = Annotated[float, TIME, Field(gt=0, allow_inf_nan=False)]
+Spacing = Annotated[
+    Distance | Annotated[tuple[Distance, ...], Field(min_length=1, max_length=3)] | None,
+    Field(description='distance between cells, m: spacing = 12.5 or "8 m", or [dz, dy, dx], or [dz, dx]'),
+]
+TimeStep = Annotated[
+    Duration | Literal["auto"],
+    Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": three quarters of the stability limit'),
+]
+ComputedTime = Annotated[
+    Duration | None, Field(description='time to compute, s, instead of run.steps: time = 0.3 or "300 ms"')
+]
 Angles = Literal["degree", "radian"]
 
 FORM: Final = (
@@ -190,6 +201,9 @@ class BoundarySettings(BaseModel):
     model_config = _STRICT
 
     sponge: Annotated[int | None, Field(ge=1, le=1000, description="cells of a damping layer around the model")] = None
+    strength: Annotated[
+        Positive | None, Field(description="damping of the sponge: 0.16 by default, and 0.25 returns less")
+    ] = None
     random: Annotated[int | None, Field(ge=1, le=1000, description="cells with random velocities")] = None
     cpml: Annotated[
         int | None, Field(ge=1, le=1000, description="cells of a convolutional perfectly matched layer")
@@ -230,7 +244,7 @@ class FletcherSettings(BaseModel):
     spacing
         Distance between cells in m, one number or one for each axis; None: as stated by the medium's file.
     dt
-        Time step in s, or "auto": a safe fraction of the stability limit.
+        Time step in s, or "auto": three quarters of the stability limit.
     order
         Order of the differences in space.
     time_order
@@ -260,14 +274,8 @@ class FletcherSettings(BaseModel):
     model_config = _STRICT
 
     medium: Annotated[Any, Field(description=FORM)]
-    spacing: Annotated[
-        Distance | Annotated[tuple[Distance, ...], Field(min_length=1, max_length=3)] | None,
-        Field(description='distance between cells, m: spacing = 12.5 or "8 m", or [dz, dy, dx], or [dz, dx]'),
-    ] = None
-    dt: Annotated[
-        Duration | Literal["auto"],
-        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": a safe fraction of the stability limit'),
-    ] = "auto"
+    spacing: Spacing = None
+    dt: TimeStep = "auto"
     order: Annotated[Literal[4, 8, 12, 16], Field(description="order of the differences in space: 4, 8, 12 or 16")] = 8
     time_order: Annotated[Literal[2, 4], Field(description="order of the steps in time: 2 or 4")] = 2
     form: Annotated[
@@ -293,7 +301,5 @@ class FletcherSettings(BaseModel):
     attenuation: Annotated[
         AttenuationSettings | None, Field(description="[fletcher.attenuation] q = 50, band = [5, 50]")
     ] = None
-    time: Annotated[
-        Duration | None, Field(description='time to compute, s, instead of run.steps: time = 0.3 or "300 ms"')
-    ] = None
+    time: ComputedTime = None
     dtype: Annotated[Literal["f4", "f8"], Field(description='number type of the wave field: "f4" or "f8"')] = "f4"

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +34,6 @@ __all__ = [
     "Extremes",
     "Sampling",
     "check_sigma",
-    "check_step",
     "extremes_of",
     "frequencies2",
     "grows",
@@ -43,7 +41,6 @@ __all__ = [
     "limit_ratio",
     "phase_velocities",
     "sampling",
-    "two_digits",
 ]
 
 
@@ -287,30 +284,6 @@ def limit_ratio(time_order: int, *, damped: bool) -> float:
         The ratio.
     """
     return _DAMPED if time_order == 4 and damped else LIMITS[time_order]
-
-
-def check_step(dt: float, limit: float) -> None:
-    """Raise CaseError for a time step that is not positive, or above the limit."""
-    if isinstance(dt, bool) or not isinstance(dt, int | float) or not (dt > 0 and math.isfinite(dt)):
-        raise CaseError(f"the time step is {dt!r}", key="fletcher.dt", remedy="give a positive number of seconds")
-    if dt > limit:
-        raise CaseError(
-            f"the time step of {dt:.4g} s is above the stability limit, {limit:.4g} s",
-            key="fletcher.dt",
-            remedy=f"use dt = {_below(limit):.3g} or less, or larger cells",
-        )
-
-
-def _below(limit: float) -> float:
-    """Return about nine tenths of a limit, with two digits."""
-    return two_digits(0.9 * limit)
-
-
-def two_digits(value: float) -> float:
-    """Return a positive number rounded down to two digits, with a tolerance of 1e-9 of the last one."""
-    given = Decimal(value)
-    unit = Decimal(10) ** (given.adjusted() - 1)
-    return float((given / unit + Decimal("1e-9")).to_integral_value(ROUND_FLOOR) * unit)
 
 
 def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -> None:

@@ -37,7 +37,7 @@ class Survey:
     spacing
         Metres between cells.
     dt
-        Seconds of a step.
+        Seconds of a step; None: three quarters of the stability limit of the whole medium.
     medium
         The medium; an ElasticMedium for elastic waves.
     shots
@@ -63,11 +63,16 @@ class Survey:
         Time of the first sample as the file states it, s, in whole milliseconds.
     frame
         Place of the model on the map, for the coordinates in the file.
+
+    Attributes
+    ----------
+    step
+        Seconds of a step of all shots.
     """
 
     shape: Sequence[int]
     spacing: Sequence[float] | float
-    dt: float
+    dt: float | None
     medium: Medium | ElasticMedium
     shots: Sequence[Shot]
     boundary: Boundary = field(default_factory=Sponge)
@@ -83,6 +88,7 @@ class Survey:
     first: int = 0
     delay: float = 0.0
     frame: Frame = field(default_factory=Frame)
+    step: float = field(init=False)
 
     def __post_init__(self) -> None:
         if not self.shots:
@@ -109,6 +115,12 @@ class Survey:
             raise CaseError(
                 "shots have samples at different intervals", key="shots", remedy="give all receivers one every="
             )
+        if self.dt is None:
+            lengths = check_shape(list(self.shape))
+            whole = self._prepared(Box((0,) * len(lengths), lengths), check_spacing(self.spacing, len(lengths)), None)
+            object.__setattr__(self, "step", whole.dt)
+        else:
+            object.__setattr__(self, "step", self.dt)
 
     @property
     def elastic(self) -> bool:
@@ -153,15 +165,15 @@ class Survey:
         part = part_of(shot, lengths, widths, self.aperture)
         offset = tuple(lo * h for lo, h in zip(part.lo, widths, strict=True))
         try:
-            return self._prepared(part, widths), moved(shot, offset, axes_of(len(lengths)))
+            return self._prepared(part, widths, self.step), moved(shot, offset, axes_of(len(lengths)))
         except CaseError as error:
             error.key = f"shots[{number}]"
             raise
 
-    def _prepared(self, part: Box, widths: tuple[float, ...]) -> AnyWaves:
-        """Return the waves on a part of the model."""
+    def _prepared(self, part: Box, widths: tuple[float, ...], dt: float | None) -> AnyWaves:
+        """Return the waves on a part of the model, with a time step."""
         common: dict[str, Any] = {
-            "dt": self.dt, "order": self.order, "boundary": self.boundary, "dtype": self.dtype,
+            "dt": dt, "order": self.order, "boundary": self.boundary, "dtype": self.dtype,
             "attenuation": None if self.attenuation is None else cut_attenuation(self.attenuation, part),
         }  # fmt: skip
         medium = cut(self.medium, part)

@@ -14,16 +14,15 @@ from minga.case.files import find_file
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.waves.boundary import domain_of, faces_of
-from minga.models.waves.case import receivers_of, wavelet_of
+from minga.models.waves.case import check_grid, receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Medium, Sampler
-from minga.models.waves.preflight import step_for, warnings_of
+from minga.models.waves.preflight import warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
 from minga.models.waves.shot import Shot
 from minga.models.waves.source_density import density_warnings
-from minga.models.waves.stability import check_step
 from minga.models.waves.survey import Survey
 from minga.models.waves.survey_field_data import read_geometry
 from minga.models.waves.survey_frame import Frame, MapPoint, MapShot
@@ -31,6 +30,7 @@ from minga.models.waves.survey_geometry import Point, named_shots, streamer
 from minga.models.waves.survey_settings import SurveySettings
 from minga.models.waves.survey_sps import read_sps
 from minga.models.waves.survey_waves import SurveyWaves, waves_of
+from minga.models.waves.time_step import stable_step, step_for
 from minga.models.waves.wavelets import Ricker, Signal
 from minga.space.box import Box
 
@@ -56,7 +56,7 @@ class SurveyCase:
     @property
     def interval(self) -> float:
         """Seconds between samples."""
-        return self.survey.dt * self.survey.shots[0].receivers.every
+        return self.survey.step * self.survey.shots[0].receivers.every
 
 
 def make_survey(
@@ -108,8 +108,7 @@ def make_survey(
 def _check_tables(
     settings: FletcherSettings | ElasticSettings, said: SurveySettings, grid: GridSettings, table: str
 ) -> None:
-    if grid.boundary is not None:
-        raise CaseError(f"the boundary of waves is set in [{table}]", key="grid.boundary", remedy="write it there")
+    check_grid(grid, table)
     for name in ("sources", "receivers", "time"):
         if getattr(settings, name):
             raise CaseError(
@@ -143,8 +142,7 @@ def _steps(given: float | Literal["auto"], said: SurveySettings, limit: float) -
     if given == "auto":
         every = max(1, math.ceil(said.interval / step_for(limit) - _TOLERANCE))
         return said.interval / every, every
-    check_step(given, limit)
-    return given, max(1, _multiple(said.interval, given, "survey.interval", "time step"))
+    return stable_step(given, limit), max(1, _multiple(said.interval, given, "survey.interval", "time step"))
 
 
 def _multiple(length: float, step: float, key: str, what: str = "interval") -> int:

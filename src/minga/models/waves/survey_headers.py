@@ -64,7 +64,7 @@ def about_quantities(survey: Survey) -> list[str]:
     if not _has_quantities(survey):
         return []
     late = [name for name in survey.quantities if name.startswith("v")]
-    half = f"VELOCITIES ARE THOSE HALF A STEP, {500 * survey.dt:g} MS, BEFORE THE TIME"
+    half = f"VELOCITIES ARE THOSE HALF A STEP, {500 * survey.step:g} MS, BEFORE THE TIME"
     return [
         "TRACES OF A SHOT: THOSE OF ALL RECEIVERS FOR EACH QUANTITY",
         f"IN THE ORDER {', '.join(survey.quantities)}",

@@ -208,7 +208,7 @@ class _Writer:
             for number in range(len(survey.shots)):
                 _check_shot(survey, number)
                 headers_of(survey, number)
-            interval = survey.dt * survey.shots[0].receivers.every
+            interval = survey.step * survey.shots[0].receivers.every
             text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100", *about_quantities(survey)]
             counts = [shot.traces for shot in survey.shots]
             self.file = SegySurvey(self.path, counts, self.samples, interval, _described(survey, self.samples), text)
@@ -274,7 +274,7 @@ def _described(survey: Survey, samples: int) -> object:
         "survey": {
             entry.name: repr(getattr(survey, entry.name))
             for entry in fields(survey)
-            if entry.name not in ("medium", "shots", "attenuation")
+            if entry.init and entry.name not in ("medium", "shots", "attenuation")
         },
         "attenuation": None
         if survey.attenuation is None

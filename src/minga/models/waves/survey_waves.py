@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from minga.errors import CaseError
-from minga.models.waves.boundary import Boundary, faces_of
-from minga.models.waves.case import boundary_of
-from minga.models.waves.case_medium import attenuation_of, find_medium
+from minga.models.waves.boundary import Boundary
+from minga.models.waves.case import inspected
 from minga.models.waves.domain import axes_of
-from minga.models.waves.elastic.case import inspected, notes_before, source_of
+from minga.models.waves.elastic import case as elastic_case
 from minga.models.waves.elastic.layout import components
 from minga.models.waves.elastic.medium import ElasticMedium
 from minga.models.waves.elastic.receivers import check_quantities
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Medium
-from minga.models.waves.preflight import dispersion_of, notes_of
 from minga.models.waves.settings import FletcherSettings
 from minga.models.waves.source import PointSource
 from minga.models.waves.survey_geometry import Point
@@ -114,33 +111,14 @@ def _acoustic(
             raise CaseError(
                 f"a {name} is a source of elastic waves", key=f"survey.{name}", remedy='leave it out, or use "elastic"'
             )
-    found = find_medium(settings, shape, directory)
-    medium = found.medium
-    medium.check(found.shape)
+    case = inspected(settings, shape, directory)
+    found = case.found
     check_velocities(settings.record, axes_of(len(found.shape)))
-    boundary = boundary_of(settings.boundary)
-    sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    faces = faces_of(boundary, len(found.shape))
-    extremes = found.extremes(settings.order, sigma, settings.form, faces)
-    attenuation = attenuation_of(settings.attenuation)
-    limit = found.limit(extremes, settings.time_order, attenuation, faces)
-    divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
-    orders = settings.order, settings.time_order
-
-    def notes(dt: float, sources: Sequence[Any]) -> Notes:
-        more = (
-            ()
-            if divergence
-            else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=found.medium.has_density)
-        )
-        return [*notes_of(extremes, limit, found.spacing, dt, sources), *more]
-
     return SurveyWaves(
-        "fletcher", found.medium, found.shape, found.spacing, boundary, limit, extremes.slowest_p,
-        settings.record,
-        {"order": settings.order, "time_order": settings.time_order, "form": settings.form, "sigma": sigma,
-         "dtype": settings.dtype, "attenuation": attenuation},
-        lambda point, wavelet: PointSource(point, wavelet, injection=said.injection), notes,
+        "fletcher", found.medium, found.shape, found.spacing, case.boundary, case.limit, case.extremes.slowest_p,
+        settings.record, case.options,
+        lambda point, wavelet: PointSource(point, wavelet, injection=said.injection),
+        lambda dt, sources: [*case.notes(dt, sources)],
     )  # fmt: skip
 
 
@@ -152,14 +130,14 @@ def _elastic(
         raise CaseError(
             f"the injection {said.injection!r} is one of acoustic waves", key="survey.injection", remedy="leave it out"
         )
-    found = inspected(settings, shape, directory)
+    found = elastic_case.inspected(settings, shape, directory)
     check_quantities(settings.record, components(axes_of(len(found.cells))))
 
     def source(point: Point, wavelet: Signal) -> Any:
-        return source_of(point, said.force, said.moment, wavelet, "survey")
+        return elastic_case.source_of(point, said.force, said.moment, wavelet, "survey")
 
     def notes(dt: float, sources: Sequence[Any]) -> Notes:
-        return list(notes_before(found.speeds, found.limit, found.spacing, dt, sources))
+        return list(elastic_case.notes_before(found.speeds, found.limit, found.spacing, dt, sources))
 
     return SurveyWaves(
         "elastic", found.medium, found.cells, found.spacing, found.boundary, found.limit, found.speeds.slowest_p,

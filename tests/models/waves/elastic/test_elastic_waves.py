@@ -277,29 +277,6 @@ def test_a_rigid_wall_is_the_middle_of_a_symmetric_model() -> None:
         assert values == pytest.approx(large[name][18:, 20:], abs=1e-9 * abs(values).max())
 
 
-def echo(boundary: Boundary) -> float:
-    """The largest velocity that returns to the middle from the ends, relative to the direct wave there, in dB."""
-
-    def run(shape: tuple[int, int], ends: Boundary) -> np.ndarray:
-        middle = tuple(10.0 * (n // 2) for n in shape)
-        model = elastic(
-            shape, 10.0, dt=1e-3, medium=ElasticMedium(3000.0, 1700.0, 2200.0), dtype="f8", boundary=ends,
-            sources=[Force((middle[0], middle[1]), (1.0, 0.5), Ricker(15.0))],
-            receivers=Receivers([(middle[0] - 120.0, middle[1]), (middle[0], middle[1] + 120.0)]), record=("vz", "vx"),
-        )  # fmt: skip
-        return mg.run(model, 400, observe=1).receivers.values
-
-    whole = run((161, 161), Sponge(40))
-    found = run((33, 33), boundary)
-    return float(20 * np.log10(abs(found - whole).max() / abs(whole).max()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("boundary", "most"), [(Sponge(20, 0.25), -40.0), (Sponge(60), -70.0), (Cpml(12), -70.0)])
-def test_layers_absorb(boundary: Boundary, most: float) -> None:
-    assert echo(boundary) < most
-
-
 SOURCES = {
     2: (Explosion((83.0, 61.0), Ricker(25.0, 0.01)), Force((120.0, 133.0), (1.0, -2.0), Ricker(30.0, 0.01)),
         Moment((66.0, 104.0), ((0.0, 1.0), (1.0, 2.0)), Ricker(20.0, 0.01))),

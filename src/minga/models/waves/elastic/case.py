@@ -12,9 +12,9 @@ from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.waves.attenuation import Attenuation
-from minga.models.waves.auto_step import auto_step, divided, sample_steps, times_of
+from minga.models.waves.auto_step import auto_step, divided, steps_of, times_of
 from minga.models.waves.boundary import Boundary, domain_of, faces_of
-from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
+from minga.models.waves.case import boundary_of, check_grid, spread_of, wavelet_of
 from minga.models.waves.case_medium import attenuation_of, cells_of, check_inside, files_of, spacing_of
 from minga.models.waves.domain import Domain, axes_of
 from minga.models.waves.elastic.medium import ENTRIES, ElasticMedium, Speeds, coefficients_of, speeds_of
@@ -46,10 +46,7 @@ def make(
     `times` are those that the time step divides, if it is "auto", by their keys in the case.
     With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
     """
-    if grid.boundary is not None:
-        raise CaseError(
-            "the boundary of waves is set in [elastic]", key="grid.boundary", remedy='write boundary = "sponge" there'
-        )
+    check_grid(grid, "elastic")
     with keys_of("elastic"):
         return _made(settings, grid, directory, times or {}, sample)
 
@@ -99,13 +96,7 @@ def _made(
     ]
     for number, source in enumerate(settings.sources):
         check_inside(cells, spacing, [source.position], f"elastic.sources[{number}].position", "the source")
-    receivers = (
-        None
-        if settings.receivers is None
-        else receivers_of(
-            settings.receivers, domain.axes, sample_steps(settings.receivers.every, dt, "elastic.receivers.every")
-        )
-    )
+    receivers = spread_of(settings.receivers, domain.axes, dt)
     if receivers is not None:
         check_inside(cells, spacing, receivers.positions, "elastic.receivers", "a receiver")
     model = elastic(
@@ -118,7 +109,7 @@ def _made(
         model,
         notes=notes,
         warnings=(*model.warnings, *warnings_of(notes)),
-        steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
+        steps=steps_of(settings.time, dt),
         window=domain.inside,
     )
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from minga.engine.program import Program
 from minga.lang.expr import flushed
-from minga.models.waves.absorption import Profiles, half_profiles, layer_ends
-from minga.models.waves.boundary import Cpml, Free
+from minga.models.waves.absorption import Profiles, add_profiles, matched_layers
+from minga.models.waves.boundary import Free
 from minga.models.waves.elastic.kernels import Elasticity, Fields
 from minga.models.waves.elastic.layout import Component
 from minga.models.waves.elastic.medium import coefficient
@@ -54,37 +54,23 @@ def record_layers(
         Whether to record the contributions to the velocities; otherwise those to the stresses.
     """
     equations = waves.elasticity
-    for axis, pair in enumerate(waves.faces):
-        for end, face in enumerate(pair):
-            if not isinstance(face, Cpml):
-                continue
-            # Values half a cell before the last cell of the model lie in the layer.
-            box = layer_ends(waves.grid, axis, (face.cells, face.cells + 1))[end]
-            targets = (
-                equations.named("velocity") if velocities else [equations.velocity(a) for a in range(waves.grid.ndim)]
-            )
-            for target in targets:
-                source = equations.stress(target.axes[0], axis) if velocities else target
-                known = {f.name: f for f in profiles}
-                own = half_profiles(
-                    waves, axis, end, face, waves.speeds.fastest_p, frequency, half=not source.half[axis]
-                )
-                for item, values in own.items():
-                    if item.name not in known:
-                        profiles[item] = values
-                names = {f.name: f for f in profiles}
-                ends = waves.grid.axes[axis] + ("_low", "_high")[end]
-                dtype = waves.fields[0].dtype
-                psi = Field(f"psi_{source.name}_{ends}", waves.grid, dtype, on=box)
-                memories.append(psi)
-                where = f"{ends}_{'half' if not source.half[axis] else 'cell'}"
-                fields = {**named, "psi": psi, "a": names[f"cpml_a_{where}"], "b": names[f"cpml_b_{where}"]}
-                _record_memory(step, equations, source, axis, fields)
-                if velocities or target.axes[0] != axis:
-                    other = target if velocities else equations.stress(target.axes[0], axis)
-                    _record_added(step, equations, other, box, fields)
-                else:
-                    _record_normal(step, waves, axis, box, fields)
+    targets = equations.named("velocity") if velocities else [equations.velocity(a) for a in range(waves.grid.ndim)]
+    # Values half a cell before the last cell of the model lie in the layer.
+    for layer in matched_layers(waves, 0, 1):
+        axis, box = layer.axis, layer.box
+        for target in targets:
+            source = equations.stress(target.axes[0], axis) if velocities else target
+            own = layer.profiles(waves.speeds.fastest_p, frequency, half=not source.half[axis])
+            a, b = add_profiles(own, profiles)
+            psi = Field(f"psi_{source.name}_{layer.name}", waves.grid, waves.fields[0].dtype, on=box)
+            memories.append(psi)
+            fields = {**named, "psi": psi, "a": a, "b": b}
+            _record_memory(step, equations, source, axis, fields)
+            if velocities or target.axes[0] != axis:
+                other = target if velocities else equations.stress(target.axes[0], axis)
+                _record_added(step, equations, other, box, fields)
+            else:
+                _record_normal(step, waves, axis, box, fields)
 
 
 def _record_memory(step: Program, equations: Elasticity, source: Component, axis: int, fields: Fields) -> None:

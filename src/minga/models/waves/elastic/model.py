@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any, Final
 
 from minga.engine.clock import Clock
-from minga.engine.model import Model, Traces
+from minga.engine.model import Model
 from minga.engine.presentation import FieldStyle, Presentation
 from minga.engine.program import Program
 from minga.lang import functions as mg
@@ -22,7 +22,7 @@ from minga.models.waves.elastic.receivers import check_quantities, check_receive
 from minga.models.waves.elastic.sources import ElasticSource, Explosion
 from minga.models.waves.elastic.stepping import elastic_stepping
 from minga.models.waves.elastic.waves import prepare_elastic
-from minga.models.waves.receivers import Receivers
+from minga.models.waves.receivers import Receivers, traces_of
 from minga.models.waves.recorded import record_sensors
 
 __all__ = ["elastic"]
@@ -37,7 +37,7 @@ def elastic(
     shape: Sequence[int],
     spacing: Sequence[float] | float = 12.5,
     *,
-    dt: float,
+    dt: float | None = None,
     medium: ElasticMedium,
     order: int = 8,
     boundary: Boundary | None = None,
@@ -58,7 +58,7 @@ def elastic(
     spacing
         Distances between cells along each axis, or for all of them, m.
     dt
-        Time step, s.
+        Time step, s; None: three quarters of the stability limit.
     medium
         P and S velocity and density; S velocities of 0 are fluids.
     order
@@ -110,20 +110,12 @@ def elastic(
     observe = Program("observe")
     velocities = [waves.named[c.name] for c in equations.named("velocity")]
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, velocities)}
-    traces = None
     if receivers is not None:
         check_receivers(receivers)
     if receivers is not None and len(receivers.positions):
         observables["receivers"] = record_sensors(
             observe, waves.sensors(receivers, record), [f"receivers.{name}" for name in record]
         )
-        origins = [domain.middle if source.position is None else source.position for source in chosen]
-        positions = [*receivers.positions] * len(record)
-        late = f"velocities are those half a step, {500 * dt:g} ms, before the time"
-        traces = Traces(
-            "receivers", _in_space(positions, domain.axes), receivers.every, dt, _in_space(origins, domain.axes),
-            tuple(name for name in record for _ in receivers.positions), (late,),
-        )  # fmt: skip
     style = FieldStyle(signed=True, section=("y", domain.middle[1]) if len(domain.axes) == 3 else None)
     return Model(
         name="elastic",
@@ -136,19 +128,14 @@ def elastic(
         observables=observables,
         units={name: OBSERVED[name] for name in observables},
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), style)),
-        traces=traces,
-        clock=Clock(dt=dt),
+        traces=traces_of(receivers, record, waves.dt, domain, [source.position for source in chosen]),
+        clock=Clock(dt=waves.dt),
         parameters={
-            "dt": dt, "order": order, "boundary": repr(waves.boundary),
+            "dt": waves.dt, "order": order, "boundary": repr(waves.boundary),
             "inside": [list(domain.inside.lo), list(domain.inside.hi)], "dt_limit": waves.limit,
             **({} if attenuation is None else {"attenuation": attenuation.said}),
         },
     )  # fmt: skip
-
-
-def _in_space(points: Sequence[Sequence[float]], axes: str) -> tuple[tuple[float, ...], ...]:
-    """Return points along z, y, x; an axis that the model lacks has the position 0."""
-    return tuple(tuple(float(point[axes.index(name)]) if name in axes else 0.0 for name in "zyx") for point in points)
 
 
 def _largest(velocities: Any) -> Reduced:

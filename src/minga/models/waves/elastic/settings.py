@@ -9,13 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from minga.models.waves.settings import (
     BOUNDARY_FORM,
     AttenuationSettings,
-    Distance,
-    Duration,
+    ComputedTime,
     Metres,
     Position,
     Positive,
     QuantityFile,
     ReceiverSettings,
+    Spacing,
+    TimeStep,
     WaveletSettings,
 )
 
@@ -69,7 +70,7 @@ class ElasticSettings(BaseModel):
     spacing
         Distance between cells in m, one number or one for each axis; None: as stated by the medium's files.
     dt
-        Time step in s, or "auto": a safe fraction of the stability limit.
+        Time step in s, or "auto": three quarters of the stability limit.
     order
         Order of the staggered differences in space.
     boundary
@@ -91,14 +92,8 @@ class ElasticSettings(BaseModel):
     model_config = _STRICT
 
     medium: Annotated[ElasticMediumSettings, Field(description="a table [elastic.medium] with vp, vs and rho")]
-    spacing: Annotated[
-        Distance | Annotated[tuple[Distance, ...], Field(min_length=2, max_length=3)] | None,
-        Field(description='distance between cells, m: spacing = 12.5 or "8 m", or [dz, dy, dx], or [dz, dx]'),
-    ] = None
-    dt: Annotated[
-        Duration | Literal["auto"],
-        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": a safe fraction of the stability limit'),
-    ] = "auto"
+    spacing: Spacing = None
+    dt: TimeStep = "auto"
     order: Annotated[Literal[2, 4, 8, 12], Field(description="order of the differences in space: 2, 4, 8 or 12")] = 8
     boundary: Annotated[Any, Field(description=BOUNDARY_FORM)] = "sponge"
     sources: Annotated[
@@ -115,7 +110,5 @@ class ElasticSettings(BaseModel):
     attenuation: Annotated[
         AttenuationSettings | None, Field(description="[elastic.attenuation] q = 80, qs = 40, band = [5, 50]")
     ] = None
-    time: Annotated[
-        Duration | None, Field(description='time to compute, s, instead of run.steps: time = 0.3 or "300 ms"')
-    ] = None
+    time: ComputedTime = None
     dtype: Annotated[Literal["f4", "f8"], Field(description='number type of the waves: "f4" or "f8"')] = "f4"

@@ -44,8 +44,8 @@ from minga.models.waves.elastic.stepping import elastic_stepping
 from minga.models.waves.keys import keys_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors
-from minga.models.waves.stability import check_step
 from minga.models.waves.stepping import Stepping
+from minga.models.waves.time_step import stable_step
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import Field
@@ -192,7 +192,7 @@ def prepare_elastic(
     shape: Sequence[int],
     spacing: Sequence[float] | float = 12.5,
     *,
-    dt: float,
+    dt: float | None = None,
     medium: ElasticMedium,
     order: int = 8,
     boundary: Boundary | None = None,
@@ -210,7 +210,7 @@ def prepare_elastic(
     spacing
         Metres between cells, along each axis or for all.
     dt
-        Seconds of a step.
+        Seconds of a step; None: three quarters of the stability limit.
     medium
         Velocities and density.
     order
@@ -253,7 +253,7 @@ def prepare_elastic(
         speeds = speeds_of(medium, lengths, attenuation=attenuation) if speeds is None else speeds
         if limit is None:
             limit = step_limit(coefficients_of(medium, domain, attenuation), order)
-        check_step(dt, limit)
+        dt = stable_step(dt, limit)
     coefficients = coefficients_of(medium, domain, attenuation, dt)
     constants = coefficients.constants
     scaled = tuple(tuple(float(w) * (dt / h) for w in weights) for h in widths)
