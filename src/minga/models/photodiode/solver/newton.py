@@ -252,9 +252,14 @@ def clipped(correction: Node) -> Node:
     return where(correction < 0.0, -taken, taken)
 
 
-def risen(correction: Node) -> Node:
-    """Return the change of a density's logarithm for its relative change."""
-    return log1p(mg.min(mg.max(correction, FALL), RISE))
+def followed(level: Node, potential: Node, rising: float) -> Node:
+    """Return the correction of a level that is applied; `rising` is -1 if its density falls with it.
+
+    What it has in common with the potential changes no density.
+    """
+    common = where(level * potential > 0.0, where(mg.abs(level) < mg.abs(potential), level, potential), 0.0)
+    grown = log1p(mg.min(mg.max(rising * (level - common), FALL), RISE))
+    return clipped(common) + rising * grown
 
 
 def row(numbers: Any) -> list[Field]:
@@ -269,8 +274,7 @@ def corrected(ndim: int) -> Kernel:
 
     def correct(correction: Readers, state: Readers) -> dict[str, Reduced]:
         potential, electron, hole = (x[here] for x in correction)
-        # Densities of electrons fall as their level rises.
-        applied = clipped(potential), -risen(-electron), risen(hole)
+        applied = clipped(potential), followed(electron, potential, -1.0), followed(hole, potential, 1.0)
         for item, taken in zip(state, applied, strict=True):
             item[here] = item[here] + taken
         worst = mg.max(mg.max(mg.abs(potential), mg.abs(electron)), mg.abs(hole))
