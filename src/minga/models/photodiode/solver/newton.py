@@ -252,7 +252,7 @@ def clipped(correction: Node) -> Node:
     return where(correction < 0.0, -taken, taken)
 
 
-def followed(level: Node, potential: Node, rising: float) -> Node:
+def level_change(level: Node, potential: Node, rising: float) -> Node:
     """Return the correction of a level that is applied; `rising` is -1 if its density falls with it.
 
     What it has in common with the potential changes no density.
@@ -274,7 +274,7 @@ def corrected(ndim: int) -> Kernel:
 
     def correct(correction: Readers, state: Readers) -> dict[str, Reduced]:
         potential, electron, hole = (x[here] for x in correction)
-        applied = clipped(potential), followed(electron, potential, -1.0), followed(hole, potential, 1.0)
+        applied = clipped(potential), level_change(electron, potential, -1.0), level_change(hole, potential, 1.0)
         for item, taken in zip(state, applied, strict=True):
             item[here] = item[here] + taken
         worst = mg.max(mg.max(mg.abs(potential), mg.abs(electron)), mg.abs(hole))
