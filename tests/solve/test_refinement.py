@@ -81,7 +81,7 @@ def test_numbers_that_cancel_are_zero() -> None:
 
 @pytest.mark.parametrize("loose", [1, 3])
 def test_parts_that_hardly_anything_holds_take_few_corrections(loose: int) -> None:
-    """Chains with one weak link each to a fixed end: factors know their common level to a few percent, or not at all."""
+    """Chains with one weak link each to a fixed end, which factors know to a few tens of percent, or not at all."""
     length, weak = 6, 1e-15
     n = loose * length
     matrix = np.zeros((n, n))

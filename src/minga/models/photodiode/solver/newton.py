@@ -1,9 +1,9 @@
 """Newton's method for all equations of a device together.
 
-Corrections of the potential are clipped: up to 1 kT/q they are applied unchanged, beyond that as 1 plus their logarithm,
-and at most as 5, so that exponentials never overflow. Rates are almost linear in densities and exponential in levels:
-levels are changed such that densities change as the linearised equations say in a given potential, n to n (1 + r), by a
-factor of at most exp(5) or exp(-5).
+Corrections of the potential are clipped: up to 1 kT/q they are applied unchanged, beyond that as 1 plus their
+logarithm, and at most as 5, so that exponentials never overflow. Rates are almost linear in densities and exponential in
+levels: levels are changed such that densities change as the linearised equations say in a given potential, n to
+n (1 + r), by a factor of at most exp(5) or exp(-5).
 """
 
 from __future__ import annotations
@@ -269,12 +269,13 @@ def row(numbers: Any) -> list[Field]:
 
 @functools.cache
 def corrected(ndim: int) -> Kernel:
-    """Return the kernel that adds corrections to a state, as far as they are applied; it yields the largest correction and its place."""
+    """Return the kernel that corrects a state; it yields the largest correction that was found and its place."""
     here = (0,) * ndim
 
     def correct(correction: Readers, state: Readers) -> dict[str, Reduced]:
         potential, electron, hole = (x[here] for x in correction)
-        applied = clipped(potential), level_change(electron, potential, -1.0), level_change(hole, potential, 1.0)
+        levels = level_change(electron, potential, -1.0), level_change(hole, potential, 1.0)
+        applied = clipped(potential), *levels
         for item, taken in zip(state, applied, strict=True):
             item[here] = item[here] + taken
         worst = mg.max(mg.max(mg.abs(potential), mg.abs(electron)), mg.abs(hole))
