@@ -1,8 +1,8 @@
 """Newton's method for all equations of a device together.
 
 Corrections of the potential are clipped: up to 1 kT/q they are applied unchanged, beyond that as 1 plus their
-logarithm, and at most as 5, so that exponentials never overflow. Rates are almost linear in densities and exponential in
-levels: levels are changed such that densities change as the linearised equations say in a given potential, n to
+logarithm, and at most as 5, so that exponentials never overflow. Rates are almost linear in densities and exponential
+in levels: levels are changed such that densities change as the linearised equations say in a given potential, n to
 n (1 + r), by a factor of at most exp(5) or exp(-5).
 """
 
