@@ -25,6 +25,7 @@ _OF_NUMPY = {
 FORBIDDEN = {"math": _ELEMENTARY, "np": _ELEMENTARY | _OF_NUMPY, "cmath": _ELEMENTARY}
 ALLOWED = {
     "solve/row_blocks.py": ({"np.linalg", "np.matmul", "@"}, "the solution is refined until they do not matter"),
+    "solve/refinement.py": ({"np.linalg"}, "the solution is refined until they do not matter"),
     "solve/fft/convolve.py": ({"math.log2"}, "estimates the time of a convolution"),
     "models/electrodeposition/liquids.py": ({"math.exp", "math.log"}, "notes for people"),
     "models/electrodeposition/preflight.py": ({"math.tanh", "math.hypot"}, "notes for people"),

@@ -79,6 +79,30 @@ def test_numbers_that_cancel_are_zero() -> None:
         assert x.tobytes() == found(matrix, b, 1e-16).tobytes()
 
 
+@pytest.mark.parametrize("loose", [1, 3])
+def test_parts_that_hardly_anything_holds_take_few_corrections(loose: int) -> None:
+    """Chains with one weak link each to a fixed end, which factors know to a few tens of percent, or not at all."""
+    length, weak = 6, 1e-15
+    n = loose * length
+    matrix = np.zeros((n, n))
+    for first in range(0, n, length):
+        for k in range(first, first + length - 1):
+            matrix[k : k + 2, k : k + 2] += np.array([[1.0, -1.0], [-1.0, 1.0]])
+        matrix[first, first] += 2.0**-49 * (1 + first)
+    b = np.linspace(1.0, 2.0, n)
+    wrong = matrix.copy()
+    wrong[::length, ::length] += np.diag(weak * (0.3 + np.arange(loose)))
+    steps = []
+
+    def solve(right: Floats) -> Floats:
+        steps.append(1)
+        return np.linalg.solve(wrong, right.ravel()).reshape(right.shape)
+
+    x = refined(terms_of(matrix), b.reshape(-1, 1, 1), solve).ravel()
+    assert x.tolist() == [float(value) for value in exactly(matrix, b)]
+    assert len(steps) <= 12
+
+
 def test_factors_that_are_too_wrong_leave_what_they_find() -> None:
     matrix, b = graded(6, 0)
     given = np.linalg.solve(matrix, b).reshape(-1, 1, 1)

@@ -1,7 +1,9 @@
 """Newton's method for all equations of a device together.
 
-Corrections are clipped: up to 1 kT/q they are applied unchanged, beyond that as 1 plus their logarithm, and at most as
-5, so that exponentials never overflow.
+Corrections of the potential are clipped: up to 1 kT/q they are applied unchanged, beyond that as 1 plus their
+logarithm, and at most as 5, so that exponentials never overflow. Rates are almost linear in densities and exponential
+in levels: levels are changed such that densities change as the linearised equations say in a given potential, n to
+n (1 + r), by a factor of at most exp(5) or exp(-5).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.lang.math import log
+from minga.lang.math import log, log1p
 from minga.models.photodiode.solver.assembly import node_equations, pattern
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.densities import carriers
@@ -37,6 +39,10 @@ Readers = Sequence[CellReader]
 
 LARGEST_STEP: Final = 5.0
 """Largest correction, kT/q."""
+FALL: Final = 0.0067 - 1.0
+"""Smallest relative change of a density by a correction, about exp(-LARGEST_STEP) - 1."""
+RISE: Final = 147.0
+"""Largest relative change, about exp(LARGEST_STEP) - 1."""
 ROUND_OFF: Final = 1e-12
 """Residual that is round-off, kT/q."""
 INSENSITIVE: Final = 1e-3
@@ -246,6 +252,16 @@ def clipped(correction: Node) -> Node:
     return where(correction < 0.0, -taken, taken)
 
 
+def level_change(level: Node, potential: Node, rising: float) -> Node:
+    """Return the correction of a level that is applied; `rising` is -1 if its density falls with it.
+
+    What it has in common with the potential changes no density.
+    """
+    common = where(level * potential > 0.0, where(mg.abs(level) < mg.abs(potential), level, potential), 0.0)
+    grown = log1p(mg.min(mg.max(rising * (level - common), FALL), RISE))
+    return clipped(common) + rising * grown
+
+
 def row(numbers: Any) -> list[Field]:
     """Return the fields of NodeCoefficients or EdgeCoefficients."""
     return [getattr(numbers, name) for name in numbers.__dataclass_fields__]
@@ -253,16 +269,16 @@ def row(numbers: Any) -> list[Field]:
 
 @functools.cache
 def corrected(ndim: int) -> Kernel:
-    """Return the kernel that adds clipped corrections to a state; it yields the largest correction and its place."""
+    """Return the kernel that corrects a state; it yields the largest correction that was found and its place."""
     here = (0,) * ndim
 
     def correct(correction: Readers, state: Readers) -> dict[str, Reduced]:
-        worst = None
-        for x, item in zip(correction, state, strict=True):
-            size = mg.abs(x[here])
-            item[here] = item[here] + clipped(x[here])
-            worst = size if worst is None else mg.max(worst, size)
-        assert worst is not None
+        potential, electron, hole = (x[here] for x in correction)
+        levels = level_change(electron, potential, -1.0), level_change(hole, potential, 1.0)
+        applied = clipped(potential), *levels
+        for item, taken in zip(state, applied, strict=True):
+            item[here] = item[here] + taken
+        worst = mg.max(mg.max(mg.abs(potential), mg.abs(electron)), mg.abs(hole))
         return {"largest": mg.max(worst), "place": mg.argmax(worst)}
 
     return Kernel(correct, name="correction of a state")
