@@ -250,6 +250,13 @@ class Iteration:
         """The given current density, A/m2."""
         return self.problem.current or 0.0 if self.course is None else self.course.level
 
+    @property
+    def at_rest(self) -> Node:
+        """Flag: a current of 0 is given."""
+        if self.course is None:
+            return as_node(self.problem.current == 0.0)
+        return as_node(self.course.by_current) & (as_node(self.course.level) == 0.0)
+
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, after its next slots have become the present ones."""
         program.let(self.levels, self.levels + 1)
