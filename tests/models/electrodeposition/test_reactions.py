@@ -53,6 +53,7 @@ def test_the_order_of_a_reaction() -> None:
     assert first["cathode_potential"] - half["cathode_potential"] == pytest.approx(shift, rel=2e-2)
 
 
+@pytest.mark.slow
 def test_a_rest_has_no_efficiency_of_its_current() -> None:
     """Copper dissolves as fast as hydrogen forms; before the first current not even the charge has an efficiency."""
     cathode = {"Cu": {"exchange": 30.0}, "H": HYDROGEN}
