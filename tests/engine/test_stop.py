@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm
 from minga.engine.condition import condition
-from minga.engine.model import Recurrence
+from minga.engine.model import Over, Recurrence
 from minga.engine.stop import Ended, Stop
 from minga.running.loop import Result, drive
 from minga.running.observers.series import Series
@@ -48,7 +49,7 @@ def nothing(every: int | None) -> list[mg.Observer]:
     return [] if every is None else [mg.observer(lambda simulation: None, every)]
 
 
-def run(model: mg.Model, steps: int, stop: Stop, ranks: int = 1, **options: Any) -> Result:
+def run(model: mg.Model, steps: int, stop: Stop | None, ranks: int = 1, **options: Any) -> Result:
     def on_rank(comm: Comm) -> Result:
         with mg.Engine(model.layouts("cartesian", comm.size), comm=comm, halo_depth=options.pop("depth", 1)) as engine:
             return drive(model, engine, steps, nothing(options.get("every")), until=stop)
@@ -114,6 +115,22 @@ def test_the_words_of_an_end() -> None:
     assert Ended("fixed point", 8, 1, 7).as_dict() == {
         "reason": "fixed point", "step": 8, "period": 1, "since": 7, "text": "fixed point since step 7",
     }  # fmt: skip
+
+
+def test_a_model_says_what_it_watched_for() -> None:
+    """At any end but that by the model itself."""
+    model = clock(50)
+    count, done = mg.Register("count", "i8"), mg.Register("over", "i8")
+    model.step.let(count, count + 1)
+    model.step.let(done, count // 7)
+    watching = replace(model, over=Over(done, lambda _: "seven", lambda _: "never seven"))
+    for steps, stop, text in (
+        (5, None, "all 5 steps done; never seven"),
+        (9, Stop(when="step > 2"), "condition at step 3; never seven"),
+        (9, None, "seven, in step 7"),
+    ):
+        ended = run(watching, steps, stop).ended
+        assert str(ended) == ended.as_dict()["text"] == text
 
 
 @mg.kernel

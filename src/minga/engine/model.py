@@ -66,10 +66,14 @@ class Traces:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Over:
-    """The condition that ends a model: a step leaves `register` non-zero. `say` describes it."""
+    """The condition that ends a model: a step leaves `register` non-zero. `say` describes it.
+
+    `unmet` describes what else the model watched for, to no avail, where a run ends by something else; "" for nothing.
+    """
 
     register: Register
     say: Callable[[Engine], str]
+    unmet: Callable[[Engine], str] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,6 +103,7 @@ class Ended:
     since   step of the state that recurred. With checks after every step it is the first possible one if only fixed
             points are searched for; otherwise the cycle may have begun earlier, by less than the longest period
     words   the model's description of why it is over
+    unmet   the model's description of what it watched for, where that did not happen
     """
 
     reason: Reason
@@ -110,8 +111,13 @@ class Ended:
     period: int | None = None
     since: int | None = None
     words: str | None = None
+    unmet: str | None = None
 
     def __str__(self) -> str:
+        return self._text if self.unmet is None else f"{self._text}; {self.unmet}"
+
+    @property
+    def _text(self) -> str:
         match self.reason:
             case "fixed point":
                 return f"fixed point since step {self.since}"
@@ -130,6 +136,7 @@ class Ended:
             "step": self.step,
             "period": self.period,
             "since": self.since,
+            "unmet": self.unmet,
             "text": str(self),
         }
         return {key: value for key, value in found.items() if value is not None}
@@ -233,6 +240,12 @@ class Watch:
             since = step - max(lap, int(engine.read(self._quiet)))
             return Ended("fixed point" if lap == 1 else "period", step, lap, since)
         return Ended("condition", step) if engine.read(self._holds) else None
+
+    def unmet(self, engine: Engine) -> str | None:
+        """Return what the model watched for, to no avail; None for nothing."""
+        if self._over is None or self._over.unmet is None or engine.read(self._over.register):
+            return None
+        return self._over.unmet(engine) or None
 
 
 def _recurrence(model: Model, stop: Stop) -> Recurrence:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from minga.engine.begin import check_start, start
@@ -162,7 +162,7 @@ def drive(
         outcome=outcome,
         observables=last,
         cells_per_second=_rate(simulation),
-        ended=simulation.ended or Ended("steps", simulation.step),
+        ended=simulation.ended or Ended("steps", simulation.step, unmet=stepper.unmet()),
         resumed=simulation.resumed or BEGINNING,
         findings=(*stepper.findings(), *(() if reviewed is None else (reviewed,)), *edited),
     )
@@ -200,6 +200,8 @@ def _advance(
         chunk, painted = -fewest, bool(wished)
         stepper.agreed(bool(costly))
         simulation.ended = over or _ended(simulation, Ended("asked", simulation.step) if stepper.left else asked)
+        if simulation.ended is not None:
+            simulation.ended = replace(simulation.ended, unmet=stepper.unmet())
         if opening and (simulation.step > 0 or simulation.ended is not None):
             agenda.begin()
             opening = False

@@ -118,6 +118,10 @@ class Stepper:
         """Return the reason for which the model has ended after `done` steps; None if it has not."""
         return None if self._watch is None else self._watch.ended(self._engine, done)
 
+    def unmet(self) -> str | None:
+        """Return what the model watched for, to no avail; None for nothing."""
+        return None if self._watch is None else self._watch.unmet(self._engine)
+
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings of the steps that people should know."""
         return self._steps.findings(self._engine)

@@ -236,6 +236,36 @@ def test_limits_that_are_never_reached_are_named() -> None:
     assert "; segment 1 never reached its limit of the voltage" in said
     assert "segment 2 never" not in said
     assert "segment 3 never" not in said
+    assert "the voltage never passed its cut-off of 5 V" in said
+
+
+@pytest.mark.slow
+def test_any_end_names_the_limits_that_were_not_reached() -> None:
+    """The end of the run's time, a cut-off, and one of two limits of a segment."""
+    held = {"hold": "100 A/m2", "time": "1 s"}
+    program = [
+        {**held, "until": {"charge": "10 C/m2", "voltage": "2 V"}},
+        {**held, "until": {"concentration": "1 mM"}},
+        {"rest": "1 s", "until": {"voltage": "1 mV"}},
+    ]
+    result = run(program=program, time={**TIME, "every": "0.25 s", "end": "0.5 s"})
+    assert result.ended.reason == "steps"
+    assert str(result.ended) == (
+        "all 2 steps done; segment 1 never reached its limit of the voltage; segment 2 never reached its limit of the "
+        "concentration; 1 later segment with limits never began; the voltage never passed its cut-off of 5 V"
+    )
+    steep = [{**held, "until": {"charge": "200 C/m2"}}, {"hold": "4000 A/m2", "time": "1 s"}]
+    said = str(run(program=steep, cutoff="1 V").ended)
+    assert said.startswith("the voltage passed its cut-off of 1 V")
+    assert said.count("never") == 1
+    assert "; segment 1 never reached its limit of the charge" in said
+
+
+@pytest.mark.slow
+def test_the_end_of_a_run_under_a_given_current_names_its_cut_off() -> None:
+    ended = run(current="10 A/m2", time={**TIME, "every": "0.25 s", "end": "0.25 s"}).ended
+    assert ended.as_dict()["unmet"] == "the voltage never passed its cut-off of 5 V"
+    assert run(voltage="1 mV", time={**TIME, "every": "0.25 s", "end": "0.25 s"}).ended.unmet is None
 
 
 @pytest.mark.slow

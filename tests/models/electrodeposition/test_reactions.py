@@ -53,6 +53,21 @@ def test_the_order_of_a_reaction() -> None:
     assert first["cathode_potential"] - half["cathode_potential"] == pytest.approx(shift, rel=2e-2)
 
 
+@pytest.mark.slow
+def test_a_rest_has_no_efficiency_of_its_current() -> None:
+    """Copper dissolves as fast as hydrogen forms; before the first current not even the charge has an efficiency."""
+    cathode = {"Cu": {"exchange": 30.0}, "H": HYDROGEN}
+    seen = run((12,), cathode=cathode, time=TIME, **ACID, program=[{"rest": "1 s"}]).observables
+    assert seen["current_of_H"] > 1e-6
+    assert seen["current_of_Cu"] == pytest.approx(-seen["current_of_H"], rel=1e-2)
+    assert math.isnan(seen["current_efficiency"])
+    assert math.isnan(seen["charge_efficiency"])
+    plated = [{"hold": "20 A/m2", "time": "1 s"}, {"rest": "1 s"}]
+    seen = run((12,), cathode=cathode, time=TIME, **ACID, program=plated).observables
+    assert math.isnan(seen["current_efficiency"])
+    assert seen["charge_efficiency"] == pytest.approx(1.0, rel=1e-4)
+
+
 @pytest.mark.parametrize("entry", [{"tafel": True}, {"order": 2.0}])
 def test_entries_of_kinetics_without_kinetics_are_refused(entry: dict[str, Any]) -> None:
     with pytest.raises(CaseError, match="applies only to exchange"):

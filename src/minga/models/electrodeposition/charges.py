@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import Final
 
 from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
@@ -22,6 +26,9 @@ from minga.space.field import Register
 __all__ = ["Charges", "Passed"]
 
 Readers = Sequence[CellReader]
+
+CANCELLED: Final = 0.01
+"""Sum of currents or charges, as a fraction of that of their sizes, up to which they count as cancelling."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +121,14 @@ class Charges:
                 program.let(item.lately, item.attempted)
                 program.let(item.whole, item.whole + item.attempted)
 
-    def observe(self, program: Program, plane: float) -> dict[str, Register]:
+    def observe(self, program: Program, plane: float, at_rest: Node) -> dict[str, Register]:
         """Record the observables of several reactions at the cathode, and return their registers by name.
 
         They are the current density and the charge density of each ion (A/m2 and C/m2 of a plane of this area), and the
-        fractions of the current and of the charge that deposit the metal. The current of an ion that turns into another
-        one is that of this reaction, and the current of the other that of what deposits it; they add up to the current.
+        fractions of the current and of the charge that deposit the metal: NaN where the reactions cancel one another,
+        and that of the current also where `at_rest` holds, because no current is given. The current of an ion that
+        turns into another one is that of this reaction, and the current of the other that of what deposits it; they add
+        up to the current.
         """
         problem = self.problem
         seen: dict[str, Register] = {}
@@ -130,18 +139,21 @@ class Charges:
 
         metal = problem.metal or problem.species[0].name
         for kind, what, part in (("current", "rate", "current_efficiency"), ("charge", "whole", "charge_efficiency")):
-            total, own = self.charge(what), as_node(0.0)
+            parts = {}
             for number in self.passed:
-                ion = problem.species[number]
                 carried = self._carried(number, what)
-                if carried is None:
-                    continue
-                value(f"{kind}_of_{ion.name}", carried * (1.0 / plane))
-                own = carried if ion.name == metal else own
+                if carried is not None:
+                    name = problem.species[number].name
+                    parts[name] = carried
+                    value(f"{kind}_of_{name}", carried * (1.0 / plane))
             if any(problem.species[number].name == metal for number in problem.partners):
                 continue
-            there = total != 0.0
-            value(part, where(there, own / where(there, total, 1.0), 0.0))
+            total = self.charge(what)
+            sizes = functools.reduce(operator.add, map(mg.abs, parts.values()))
+            there = mg.abs(total) > CANCELLED * sizes
+            if kind == "current":
+                there = there & ~at_rest
+            value(part, where(there, parts.get(metal, as_node(0.0)) / where(there, total, 1.0), math.nan))
         return seen
 
     def thickness(self, program: Program, plane: float) -> dict[str, Register]:

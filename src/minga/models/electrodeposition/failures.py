@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from minga.engine.engine import Engine
 from minga.engine.model import Over
 from minga.errors import RunError
-from minga.models.electrodeposition.counters import COMPLETE, EXHAUSTED, REACHED
+from minga.models.electrodeposition.counters import COMPLETE, CUT_OFF, EXHAUSTED, REACHED
 from minga.models.electrodeposition.groups import Salt, limiting_current
 from minga.models.electrodeposition.iteration import NEVER
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.protocols.segments import LIMITS, segments_of
+from minga.models.electrodeposition.protocols.segments import LIMITS
 from minga.models.electrodeposition.stepping import Stepping
 
 __all__ = ["ending", "explainer"]
@@ -66,58 +66,71 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
     """Return what ends a run early without an error, or None if nothing can.
 
     Such a run ends when the deposit reaches the anode, when the voltage passes its cut-off, or when its program is
-    over.
+    over. At any end the run says which limits were not reached.
     """
     if problem.growth is None and problem.cutoff == math.inf and not problem.protocol:
         return None
 
     def say(engine: Engine) -> str:
-        when = f"at t = {engine.read(stepping.state.time):.6g} s"
-        if engine.read(stepping.ended) == REACHED:
-            return f"the deposit reached the anode {when}"
-        if engine.read(stepping.ended) == COMPLETE:
-            return f"the program is complete {when}{_at_once(engine, stepping)}{_never(engine, stepping, problem)}"
-        if engine.read(stepping.ended) == EXHAUSTED:
-            least = engine.read(stepping.least)
-            why = "an electrode has run out of ions"
-            if least > PLENTY:
-                why = f"potential and ions do not agree, although {100 * least:.0f} % of every ion is left everywhere"
-            given = (
-                "current" if stepping.course is None or stepping.course.reference is None else "current or potential"
-            )
-            return f"no voltage was found that drives the {given} of the program any longer, {when}: {why}"
-        voltage = engine.read(stepping.state.voltage)
-        before, last = engine.read(stepping.iteration.voltages[0]), engine.read(stepping.state.last)
-        earlier = f"; {before:.4g} V one time step of {last:.3g} s earlier" if before else ""
-        found = f"the voltage passed its cut-off of {problem.cutoff:g} V {when} ({voltage:.4g} V{earlier})"
-        beyond = _beyond(problem)
-        if beyond is None:
-            return found
-        return f"{found}: {beyond}{_depletion(problem, engine.read(stepping.least))}"
+        return "; ".join([_reason(engine, stepping, problem), *_at_once(engine, stepping), *_unmet(engine, stepping)])
 
-    return Over(stepping.ended, say)
+    return Over(stepping.ended, say, lambda engine: "; ".join(_unmet(engine, stepping)))
 
 
-def _at_once(engine: Engine, stepping: Stepping) -> str:
-    """Return which limit, if any, was passed already where its segment began."""
-    assert stepping.course is not None
+def _reason(engine: Engine, stepping: Stepping, problem: Problem) -> str:
+    """Return why a run has ended early."""
+    when = f"at t = {engine.read(stepping.state.time):.6g} s"
+    why = engine.read(stepping.ended)
+    if why == REACHED:
+        return f"the deposit reached the anode {when}"
+    if why == COMPLETE:
+        return f"the program is complete {when}"
+    if why == EXHAUSTED:
+        least = engine.read(stepping.least)
+        lost = "an electrode has run out of ions"
+        if least > PLENTY:
+            lost = f"potential and ions do not agree, although {100 * least:.0f} % of every ion is left everywhere"
+        given = "current" if stepping.course is None or stepping.course.reference is None else "current or potential"
+        return f"no voltage was found that drives the {given} of the program any longer, {when}: {lost}"
+    voltage = engine.read(stepping.state.voltage)
+    before, last = engine.read(stepping.iteration.voltages[0]), engine.read(stepping.state.last)
+    earlier = f"; {before:.4g} V one time step of {last:.3g} s earlier" if before else ""
+    found = f"the voltage passed its cut-off of {problem.cutoff:g} V {when} ({voltage:.4g} V{earlier})"
+    beyond = _beyond(problem)
+    if beyond is None:
+        return found
+    return f"{found}: {beyond}{_depletion(problem, engine.read(stepping.least))}"
+
+
+def _at_once(engine: Engine, stepping: Stepping) -> Iterator[str]:
+    """Yield which limit, if any, was passed already where its segment began."""
+    if stepping.course is None:
+        return
     events = stepping.course.events
     found = int(engine.read(events.at_once))
-    if found == 0:
-        return ""
-    number = int(engine.read(events.at_once_in)) + 1
-    return f"; segment {number} ended at once, because its limit of the {LIMITS[found - 1]} was passed where it began"
+    if found:
+        number = int(engine.read(events.at_once_in)) + 1
+        limit = LIMITS[found - 1]
+        yield f"segment {number} ended at once, because its limit of the {limit} was passed where it began"
 
 
-def _never(engine: Engine, stepping: Stepping, problem: Problem) -> str:
-    """Return which segments always lasted for their whole duration, although they have limits."""
-    assert stepping.course is not None
-    found = ""
-    for number, register in stepping.course.events.ends.items():
-        if engine.read(register) == 0:
-            limits = " and ".join(list(segments_of(problem.protocol))[number].until)
-            found += f"; segment {number + 1} never reached its limit of the {limits}"
-    return found
+def _unmet(engine: Engine, stepping: Stepping) -> Iterator[str]:
+    """Yield the cut-off and the limits of segments that were watched and never reached."""
+    if stepping.course is not None:
+        opened, later = engine.read(stepping.course.opened), set()
+        never: dict[int, list[str]] = {}
+        for (number, limit), ends in stepping.course.events.ends.items():
+            if number >= opened:
+                later.add(number + 1)
+            elif engine.read(ends) == 0:
+                never.setdefault(number + 1, []).append(limit)
+        for number, limits in never.items():
+            yield f"segment {number} never reached its limit of the {' and of the '.join(limits)}"
+        if later:
+            yield f"{len(later)} later segment{'s' if len(later) > 1 else ''} with limits never began"
+    cutoff = stepping.problem.cutoff
+    if cutoff < math.inf and engine.read(stepping.ended) != CUT_OFF:
+        yield f"the voltage never passed its cut-off of {cutoff:g} V"
 
 
 def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunError | None]:

@@ -7,11 +7,12 @@ A pass solves for a correction of the potential (`potential`), which is improved
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from minga.compile.explain import kernel
+from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
@@ -19,11 +20,12 @@ from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.lengths import plane_of
 from minga.models.electrodeposition.potential import Poisson, advance
-from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.protocols.course import Course
 from minga.models.electrodeposition.solvers import Unsolved
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Formula, Transport
+from minga.solve.laplacian import step
 from minga.solve.multisecant import Multisecant
 from minga.space.field import Register, Slot
 
@@ -37,6 +39,9 @@ CURRENT: Final = 1e-7
 """Fraction of a given current that may be missing."""
 LEFT: Final = 10.0
 """Multiple of the current that may be missing before the last pass, up to which it may be missing after it."""
+LARGEST: Final = 4.0
+"""Largest change of the difference of potential at a metal in a pass where a current is given, RT/F. Currents of
+reactions are exponentials of it: after a jump of the current their slope at the old one would lead far beyond."""
 ROUGH: Final = 1e-5
 """Tolerance of the concentrations' systems before the last pass, where passes are economical: their residual is charge,
 which the next pass corrects."""
@@ -207,6 +212,8 @@ class Iteration:
         # The first correction responds to guessed concentrations, so it is no image of the first guess.
         program.let(self.secants.rounds, where(self.passes == 1, 0, self.secants.rounds))
         largest = self.secants.step(program, phi.next, self.poisson.delta.now, voltage, self.shift)
+        if problem.galvanostatic:
+            self._restrain(program)
         program.apply(advance, state.kind, phi.next, phi.next, voltage=voltage)
         change = mg.max(largest, mg.abs(self.shift))
         if any(transport.film):
@@ -226,6 +233,19 @@ class Iteration:
         # small correction of the voltage while the current differs from the given one.
         program.let(self.change, where(lost | (self.passes < 1) | (self.missing > 1.0), NEVER, self.change))
         program.let(self.passes, where(lost, self.limit, self.passes + 1))
+
+    def _restrain(self, program: Program) -> None:
+        """Record the reduction of a step that changes the potential at a metal by too much, and forget the secants."""
+        secants, most = self.secants, LARGEST / self.problem.beta
+        made = beside_metals(self.problem.grid.ndim)
+        found = as_node(program.apply(made, self.state.kind, secants.taken, shift=secants.number_taken))
+        with program.when(found > most):
+            less = Register("part of step taken back")
+            program.let(less, 1.0 - most / found)
+            program.apply(take_back, self.state.potential.next, secants.taken, part=less)
+            voltage = self.drive["voltage"]
+            program.let(voltage, voltage - less * secants.number_taken)
+            secants.begin(program)
 
     def _extrapolate(self, program: Program) -> None:
         """Record the estimate of the next change from the ratio of the last two; that to the first one says nothing."""
@@ -250,6 +270,13 @@ class Iteration:
         """The given current density, A/m2."""
         return self.problem.current or 0.0 if self.course is None else self.course.level
 
+    @property
+    def at_rest(self) -> Node:
+        """Flag: a current of 0 is given."""
+        if self.course is None:
+            return as_node(self.problem.current == 0.0)
+        return as_node(self.course.by_current) & (as_node(self.course.level) == 0.0)
+
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, after its next slots have become the present ones."""
         program.let(self.levels, self.levels + 1)
@@ -269,6 +296,32 @@ def tame(delta: CellReader, *, most: Node) -> dict[str, Reduced]:
     known = mg.abs(value) < most
     delta[here] = where(known, value, 0.0)
     return {"wild": mg.count(~known), "place": mg.argmax(where(known, mg.abs(value), most))}
+
+
+@functools.cache
+def beside_metals(ndim: int) -> Kernel:
+    """Return the kernel of the largest change of the difference of potential between a metal and a cell beside it."""
+    here = (0,) * ndim
+
+    @kernel
+    def change_at_metals(kind: CellReader, delta: CellReader, *, shift: Node) -> Reduced:
+        largest = as_node(0.0)
+        for axis in range(ndim):
+            for side in (-1, 1):
+                beyond = kind[step(ndim, axis, side)]
+                metal = (beyond == CATHODE) | (beyond == ANODE)
+                change = mg.abs(where(beyond == ANODE, shift, 0.0) - delta[here])
+                largest = mg.max(largest, where(metal, change, 0.0))
+        return mg.max(where(kind[here] == FLUID, largest, 0.0))
+
+    return change_at_metals
+
+
+@kernel
+def take_back(x: CellReader, change: CellReader, *, part: Node) -> None:
+    """Subtract a part of a change from x."""
+    here = (0,) * len(x.axes)
+    x[here] = x[here] - part * change[here]
 
 
 @kernel

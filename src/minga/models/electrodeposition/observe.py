@@ -67,7 +67,7 @@ def record_observables(
     if stepping.growing is not None:
         seen |= stepping.growing.observe(program)
     if stepping.charges is not None and problem.competing:
-        seen |= stepping.charges.observe(program, iteration.plane)
+        seen |= stepping.charges.observe(program, iteration.plane, iteration.at_rest)
     if stepping.charges is not None and stepping.growing is None:
         seen |= stepping.charges.thickness(program, iteration.plane)
     if stepping.course is not None:

@@ -260,7 +260,8 @@ def _ended(result: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
     ended = result.get("ended")
     reason = ended.get("reason", "steps") if isinstance(ended, Mapping) else "steps"
     if reason == "steps":
-        return f"all {steps} steps done"
+        unmet = ended.get("unmet") if isinstance(ended, Mapping) else None
+        return f"all {steps} steps done" + (f"; {unmet}" if unmet else "")
     text = _ENDED.get(reason) or ended.get("text", reason)  # type: ignore[union-attr]
     return f"ended after step {steps}: {text}"
 

@@ -17,7 +17,7 @@ from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.protocols.events import Events
 from minga.models.electrodeposition.protocols.peaks import Peaks
 from minga.models.electrodeposition.protocols.reference import Reference
-from minga.models.electrodeposition.protocols.segments import Segment, flattened, segments_of
+from minga.models.electrodeposition.protocols.segments import LIMITS, Segment, flattened, segments_of
 from minga.models.electrodeposition.protocols.spectrum import Spectrum
 from minga.models.electrodeposition.state import State
 from minga.space.field import Field, Register
@@ -48,6 +48,8 @@ class Course:
         The reference electrode, where there is one.
     number
         Number of the present segment, from 0.
+    opened
+        Number of segments that have begun, those that are repeated counted once.
     done
         1 once the program is over.
     exhausted
@@ -74,6 +76,7 @@ class Course:
     spectrum: Spectrum | None = field(init=False)
     peaks: Peaks | None = field(init=False)
     number: Register = field(default_factory=lambda: Register("segment", "i8"))
+    opened: Register = field(default_factory=lambda: Register("segments begun", "i8"))
     exhausted: Register = field(default_factory=lambda: Register("current lost", "i8"))
     done: Register = field(default_factory=lambda: Register("program done", "i8"))
     waiting: Register = field(default_factory=lambda: Register("segment begun", "i8"))
@@ -114,6 +117,7 @@ class Course:
             for number, segment in enumerate(self.segments):
                 with program.when(self.number == number):
                     self._load(program, segment, proposal)
+            program.let(self.opened, mg.max(self.opened, self.number + 1))
             program.let(self.state.last, 0.0)
             program.let(self.waiting, 1)
             program.let(self.steps, 0)
@@ -225,7 +229,7 @@ class Course:
                 with program.when(self.events.watched["voltage"].sign != 0.0):
                     program.let(self.exhausted, 0)
                     program.let(self.begun, self.state.time)
-                    self.events.count(program, self.number)
+                    self.events.count(program, self.number, 1 + LIMITS.index("voltage"))
                     self._advance(program)
                     program.let(self.waiting, 0)
 

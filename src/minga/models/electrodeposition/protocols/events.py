@@ -76,7 +76,7 @@ class Events:
     at_once_in
         The number of that segment.
     ends
-        How often a limit has ended a segment, by the number of each segment that has limits.
+        How often each limit has ended its segment, by the number of the segment and the limit.
     factor
         Fraction of the attempted step after which a limit is passed; 1 if none is, or if the step is good.
     """
@@ -92,13 +92,17 @@ class Events:
     reached: Register = field(default_factory=lambda: Register("limit reached", "i8"))
     at_once: Register = field(default_factory=lambda: Register("limit passed at once", "i8"))
     at_once_in: Register = field(default_factory=lambda: Register("segment that a limit ended at once", "i8"))
-    ends: dict[int, Register] = field(init=False)
+    ends: dict[tuple[int, Limit], Register] = field(init=False)
     factor: Register = field(default_factory=lambda: Register("step until limit", initial=1.0))
 
     def __post_init__(self) -> None:
         segments = list(segments_of(self.problem.protocol))
         used = {limit for segment in segments for limit in segment.until}
-        ends = {n: Register(f"ends of segment {n} by a limit", "i8") for n, s in enumerate(segments) if s.until}
+        ends = {
+            (n, limit): Register(f"ends of segment {n} by its {limit}", "i8")
+            for n, s in enumerate(segments)
+            for limit in s.until
+        }
         object.__setattr__(self, "ends", ends)
         watched = {limit: Watched.declare(limit) for limit in LIMITS if limit in used}
         object.__setattr__(self, "watched", watched)
@@ -141,14 +145,15 @@ class Events:
             program.let(self.at_once, self.reached)
             program.let(self.at_once_in, number)
         with program.when(self.reached > 0):
-            self.count(program, number)
+            self.count(program, number, self.reached)
         for item in self.watched.values():
             program.let(item.before, item.now)
 
-    def count(self, program: Program, number: Register) -> None:
-        """Record that a limit has ended the segment of this number."""
-        for segment, register in self.ends.items():
-            program.let(register, register + where(as_node(number) == segment, 1, 0))
+    def count(self, program: Program, number: Register, reached: Register | int) -> None:
+        """Record that a limit, given as in `reached`, has ended the segment of this number."""
+        for (segment, limit), register in self.ends.items():
+            ended = (as_node(number) == segment) & (as_node(reached) == 1 + LIMITS.index(limit))
+            program.let(register, register + where(ended, 1, 0))
 
     def shorten(self, program: Program, proposal: Register, careful: Register) -> None:
         """Record the length of the next attempt, where the last one was refused only because it passed a limit."""
