@@ -52,9 +52,9 @@ def test_so_have_those_that_a_case_asks_for(name: str) -> None:
 def test_those_of_the_pointwise_scheme_and_of_lines() -> None:
     quiet = ['photodiode.scheme="pointwise"', "photodiode.gain=false"]
     check(shipped("apd", *quiet))
-    line, plane = shipped("pnp-1d"), shipped("zn-cell")
-    assert {unit for name, (unit, _) in line.quantities.items() if name.startswith("total_")} == {"mol/m2"}
-    assert {unit for name, (unit, _) in plane.quantities.items() if name.startswith("total_")} == {"mol/m"}
+    for case, expected in {"pnp-1d": "1", "voltammetry": "mol/m2", "zn-cell": "mol/m"}.items():
+        totals = {unit for name, (unit, _) in shipped(case).quantities.items() if name.startswith("total_")}
+        assert totals == {expected}
 
 
 def test_the_longest_prefix_describes_what_has_no_entry_of_its_own() -> None:

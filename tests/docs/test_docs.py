@@ -87,8 +87,8 @@ def pages_with_commands() -> list[object]:
 @pytest.mark.parametrize("page", pages_with_commands())
 def test_commands_of_a_page_run(page: Path, in_tmp_path: Path) -> None:
     for block in blocks("toml"):
-        before = page.read_text().partition(block.text)[0]
-        saved = re.findall(r"Saved as\s+`([\w.-]+)`", before)
+        before = page.read_text().partition(block.text)[0].removesuffix("```toml\n")
+        saved = re.findall(r"Saved as\s+`([\w.-]+)`", before.rpartition("```")[2])  # since the block before
         if block.page == page and saved:
             Path(saved[-1]).write_text(block.text)
     makefile = (ROOT / "Makefile").read_text()

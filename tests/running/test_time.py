@@ -299,13 +299,13 @@ def test_frames_are_counted_before_the_run() -> None:
 
 @pytest.mark.slow
 def test_shipped_models_run_to_a_time() -> None:
-    """Waves and electrodeposition: steps of one length, and one that is made of adaptive ones."""
+    """Waves and a scaled cell, whose times have no unit: steps of one length, and one that is made of adaptive ones."""
     waves = mg.fletcher((16, 16, 16), dt=1e-3, medium=Medium(vp=1500.0))
     history = mg.run(waves, until="30 ms", every=0.01)
     assert history.time.values.tolist() == [0.0, 0.01, 0.02, 0.03]
     cell = mg.read_case("pnp-1d").model
     assert cell.steps is not None
-    history = mg.run(cell, until=1.0, every="0.5 s")
+    history = mg.run(cell, until=1.0, every="0.5")
     assert history.time.values.tolist() == [0.0, 0.5, 1.0]
     assert history.step.values.tolist() == [0, 1, 2]
 
