@@ -52,6 +52,19 @@ def test_a_metal_of_unknown_density_has_no_thickness() -> None:
     assert "thickness" not in model_of(program=[{"hold": "20 A/m2", "time": "1 s"}], **said).observables
 
 
+@pytest.mark.slow
+def test_steps_after_the_edges_of_pulses_converge() -> None:
+    """The current jumps between 0 and 66 times that of exchange; without a limit of a pass eight attempts were lost."""
+    seen = run(
+        (40,), acid="H2SO4", acid_concentration="1 M", length="100 um", anode="bath",
+        stretched={"y": {"geometric": 1.1, "at": "low"}}, cathode={"Cu": {"exchange": 30.0}, "H": HYDROGEN},
+        program=[{"pulse": "20 A/dm2", "on": "10 ms", "off": "90 ms", "times": 3}],
+        time={"every": "2 ms", "first": "1 ms"},
+    ).observables  # fmt: skip
+    assert seen["rejected_unconverged"] == 0
+    assert seen["charge"] == pytest.approx(60.0, rel=1e-6)
+
+
 @pytest.mark.parametrize(("every", "warned"), [("100 ms", True), ("1 ms", False)])
 def test_observations_that_miss_pulses_are_announced(every: str, warned: bool) -> None:
     pulses = [{"pulse": "50 A/m2", "on": "10 ms", "off": "90 ms", "times": 10}]
