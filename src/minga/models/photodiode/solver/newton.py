@@ -3,7 +3,8 @@
 Corrections of the potential are clipped: up to 1 kT/q they are applied unchanged, beyond that as 1 plus their
 logarithm, and at most as 5, so that exponentials never overflow. Rates are almost linear in densities and exponential
 in levels: levels are changed such that densities change as the linearised equations say in a given potential, n to
-n (1 + r), by a factor of at most exp(5) or exp(-5).
+n (1 + r), by a factor of at most exp(5) or exp(-5). With layers that float, levels and potential may then go around in
+a circle: if sixteen corrections are not enough, all that follow are clipped.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ FALL: Final = 0.0067 - 1.0
 """Smallest relative change of a density by a correction, about exp(-LARGEST_STEP) - 1."""
 RISE: Final = 147.0
 """Largest relative change, about exp(LARGEST_STEP) - 1."""
+BY_DENSITY: Final = 16
+"""Number of corrections after which levels are clipped as the potential is, until the iteration ends."""
 ROUND_OFF: Final = 1e-12
 """Residual that is round-off, kT/q."""
 INSENSITIVE: Final = 1e-3
@@ -238,6 +241,7 @@ class Newton:
                 self.lines.solve(program, self.right, self.right)
                 program.apply(
                     corrected(self.coefficients.device.grid.ndim), self.right, list(state),
+                    clipping=where(self.iterations >= BY_DENSITY, 1, 0),
                     into={"largest": self.change, "place": self.place},
                 )  # fmt: skip
                 program.let(self.iterations, self.iterations + 1)
@@ -272,9 +276,12 @@ def corrected(ndim: int) -> Kernel:
     """Return the kernel that corrects a state; it yields the largest correction that was found and its place."""
     here = (0,) * ndim
 
-    def correct(correction: Readers, state: Readers) -> dict[str, Reduced]:
+    def correct(correction: Readers, state: Readers, *, clipping: Node) -> dict[str, Reduced]:
         potential, electron, hole = (x[here] for x in correction)
-        levels = level_change(electron, potential, -1.0), level_change(hole, potential, 1.0)
+        levels = (
+            where(clipping > 0, clipped(level), level_change(level, potential, rising))
+            for level, rising in ((electron, -1.0), (hole, 1.0))
+        )
         applied = clipped(potential), *levels
         for item, taken in zip(state, applied, strict=True):
             item[here] = item[here] + taken
