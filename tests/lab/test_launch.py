@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -17,6 +18,7 @@ import pytest
 
 from command_line import SMALL, in_process
 from minga.errors import CaseError, LaunchError, RunError
+from minga.lab import launch
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode, read_lab
 from minga.lab.launch import end, mpi_environment, spread, start, started
@@ -161,6 +163,14 @@ def test_a_node_that_is_killed_is_named_and_nothing_is_left(victim: int, cluster
         cluster.run(["python", str(program)], timeout=200)
     killer.join()
     wait_for(lambda: nobody(cluster))
+
+
+def test_a_report_of_a_lost_node_is_awaited(tmp_path: Path) -> None:
+    """The launcher may end before the script that it called for the node."""
+    late = f"sleep 0.2; echo ant > {tmp_path}/lost"
+    with subprocess.Popen(["sh", "-c", late], env={**os.environ, launch._MARK: tmp_path.name}):
+        launch._await_report(tmp_path)
+        assert (tmp_path / "lost").read_text() == "ant\n"
 
 
 @pytest.mark.slow

@@ -40,6 +40,8 @@ __all__ = ["Started", "check_memory", "mpi_command", "mpi_environment", "run", "
 _MARK: Final = "MINGA_LAB_JOB"
 _GLANCE: Final = 1.0
 
+REPORT: Final = 2.0
+"""Seconds within which the processes of a failed job end by themselves, or one of them reports a lost node."""
 _REMOTE: Final = """\
 #!/bin/sh
 # Launchers call this like ssh: [options] ADDRESS COMMAND...
@@ -260,6 +262,8 @@ def run(
         try:
             with _asking_politely(job, folder, any(Path(word).name == "minga" for word in argv)):
                 out, err = _outcome(cluster, job, timeout)
+            if job.returncode != 0:
+                _await_report(folder)
         except subprocess.TimeoutExpired as error:
             raise RunError(f"{shlex.join(argv)} did not end within {timeout:g} seconds and was ended") from error
         finally:
@@ -298,6 +302,16 @@ def end(job: subprocess.Popen[str], folder: Path) -> None:
     for stream in (job.stdout, job.stderr):
         if stream is not None:
             stream.close()
+
+
+def _await_report(folder: Path) -> None:
+    """Wait, not long, until a failed job's processes have ended, or one of them has written which node was lost.
+
+    A launcher may see that a node is lost, and end, before the script that it called for this node.
+    """
+    lost, limit = folder / "lost", time.monotonic() + REPORT
+    while left_over(folder) and not (lost.exists() and lost.read_text()) and time.monotonic() < limit:
+        time.sleep(0.01)
 
 
 def left_over(folder: Path) -> list[int]:
