@@ -1,4 +1,4 @@
-"""What returns from the layers at the ends of a model, for each kind of waves, with the same bits everywhere.
+"""Measure what returns from the layers at the ends of a model, for each kind of waves; all machines find the same.
 
 python -m benchmarks.waves.reflections           all of them, minutes; stores benchmarks/results/reflections.json, and
                                                  puts the table into docs/waves.md
@@ -91,7 +91,7 @@ def traces(scheme: str, ndim: int, frequency: float, layer: Face | None) -> np.n
 
 
 def level(scheme: str, ndim: int, frequency: float, name: str) -> float:
-    """What a layer returns, in dB."""
+    """Return the level of what a layer returns, in dB."""
     layer = EXPERIMENTAL.get(name, LAYERS[name]) if scheme == TILTED else LAYERS[name]
     whole = traces(scheme, ndim, frequency, None)
     ratios = np.abs(traces(scheme, ndim, frequency, layer) - whole).max(axis=(0, 1)) / np.abs(whole).max(axis=(0, 1))

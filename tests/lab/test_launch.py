@@ -165,8 +165,9 @@ def test_a_node_that_is_killed_is_named_and_nothing_is_left(victim: int, cluster
     wait_for(lambda: nobody(cluster))
 
 
-def test_a_report_of_a_lost_node_is_awaited(tmp_path: Path) -> None:
+def test_a_report_of_a_lost_node_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The launcher may end before the script that it called for the node."""
+    monkeypatch.setattr(launch, "_REPORT", 100.0)
     late = f"sleep 0.2; echo ant > {tmp_path}/lost"
     with subprocess.Popen(["sh", "-c", late], env={**os.environ, launch._MARK: tmp_path.name}):
         launch._await_report(tmp_path)

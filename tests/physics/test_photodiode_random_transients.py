@@ -90,17 +90,17 @@ def check(seed: int) -> str:
     return "followed"
 
 
-def refused(seed: int, device: Device, what: Transient, words: str) -> str:
+def refused(seed: int, device: Device, what: Transient, message: str) -> str:
     """Return why a transient does not begin, after a check that it is true."""
-    if "begin beyond breakdown" in words:
+    if "begin beyond breakdown" in message:
         begin = what.voltage.beginning
         curve = solved(device, Problem((0.0, begin), ionisation=True))[-1]
-        assert begin < curve["breakdown"] < 0.0, f"seed {seed}: {words}"
+        assert begin < curve["breakdown"] < 0.0, f"seed {seed}: {message}"
         return "beyond breakdown"
     named = [repr(name) for name in floating_layers(device)]
-    assert named, f"seed {seed}: {words}"
-    assert all(name in words.partition("fix: ")[2] for name in named), f"seed {seed}: {words}"
-    assert "at: layer 'layer " in words
+    assert named, f"seed {seed}: {message}"
+    assert all(name in message.partition("fix: ")[2] for name in named), f"seed {seed}: {message}"
+    assert "at: layer 'layer " in message
     return "floating"
 
 

@@ -40,7 +40,7 @@ __all__ = ["Started", "check_memory", "mpi_command", "mpi_environment", "run", "
 _MARK: Final = "MINGA_LAB_JOB"
 _GLANCE: Final = 1.0
 
-REPORT: Final = 2.0
+_REPORT: Final = 2.0
 """Seconds within which the processes of a failed job end by themselves, or one of them reports a lost node."""
 _REMOTE: Final = """\
 #!/bin/sh
@@ -309,7 +309,7 @@ def _await_report(folder: Path) -> None:
 
     A launcher may see that a node is lost, and end, before the script that it called for this node.
     """
-    lost, limit = folder / "lost", time.monotonic() + REPORT
+    lost, limit = folder / "lost", time.monotonic() + _REPORT
     while left_over(folder) and not (lost.exists() and lost.read_text()) and time.monotonic() < limit:
         time.sleep(0.01)
 

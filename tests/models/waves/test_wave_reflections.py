@@ -1,4 +1,4 @@
-"""What returns from layers: the stored levels of `benchmarks.waves.reflections`, and the theory of a sponge."""
+"""Reflections of layers: the stored levels of `benchmarks.waves.reflections`, and the theory of a sponge."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from minga.errors import CaseError
 __all__ = ["SHARE", "stable_step", "step_for"]
 
 SHARE: Final = 0.75
-"""Fraction of the stability limit of steps that nobody gives: errors of steps in time grow with them."""
+"""Fraction of the stability limit that a time step has by default; errors grow with the step."""
 
 
 def step_for(limit: float) -> float:
