@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.blocks import measure_blocks
-from benchmarks.command import asked
+from benchmarks.command import asked, family
 from benchmarks.compilation import measure_compilation
-from benchmarks.families import family, side_by_side, stored, updated
+from benchmarks.families import side_by_side, stored, updated
 from benchmarks.functions import measure_functions, measure_random
 from benchmarks.machine import measured
 from benchmarks.overhead import measure_overhead

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from benchmarks.__main__ import run
-from benchmarks.families import LEAST, Change, changes, family, stored
+from benchmarks.command import family
+from benchmarks.families import LEAST, Change, changes, stored
 from benchmarks.timing import Effort
 
 CORE: Final = ("jacobi", "life", "small", "tti", "functions")

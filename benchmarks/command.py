@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from minga.compile.target import host_target
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -21,13 +23,14 @@ RESULTS = Path(__file__).parent / "results"
 class Asked:
     """What a person asked for.
 
-    only    names of parts, in the order in which they were given
-    quick   small and few
-    out     a file to store in
-    stored  the file of full runs
-    parts   all parts there are
-    table   show what is stored, and measure nothing
-    update  put what is measured into the stored file
+    only       names of parts, in the order in which they were given
+    quick      small and few
+    out        a file to store in
+    stored     the file of full runs
+    parts      all parts there are
+    table      show what is stored, and measure nothing
+    update     put what is measured into the stored file
+    by_family  whether each family of processors has a file
     """
 
     only: tuple[str, ...]
@@ -37,6 +40,7 @@ class Asked:
     parts: tuple[str, ...]
     table: bool
     update: bool
+    by_family: bool
 
     @property
     def complete(self) -> bool:
@@ -77,6 +81,11 @@ class Asked:
         return (self.complete or self.update) and not self.out
 
 
+def family() -> str:
+    """Return LLVM's name of this processor, such as znver4 or sapphirerapids: what kernels are compiled for."""
+    return host_target().cpu
+
+
 def asked(
     module: str,
     description: str,
@@ -87,8 +96,10 @@ def asked(
     update: bool = False,
     arguments: Sequence[str] | None = None,
 ) -> Asked:
-    """Read the command line of `python -m module`. `results`: a file in results/."""
-    names = tuple(parts)
+    """Read the command line of `python -m module`. `results`: a file in results/, or a folder with one for each family
+    of processors."""
+    names, by_family = tuple(parts), not results.endswith(".json")
+    results = f"{results}/{family()}.json" if by_family else results
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="small and few: only to see that everything runs")
@@ -102,4 +113,4 @@ def asked(
     if anew and given.quick:
         parser.error("quick numbers mean nothing: they are not stored")
     shown = getattr(given, "table", False)
-    return Asked(tuple(given.only), given.quick, given.out, RESULTS / results, names, shown, anew)
+    return Asked(tuple(given.only), given.quick, given.out, RESULTS / results, names, shown, anew, by_family)

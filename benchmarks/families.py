@@ -1,6 +1,6 @@
 """Results by processor family: a file for each, shown side by side, and compared with what is measured anew.
 
-A family is LLVM's name of a processor, such as znver4 or sapphirerapids: what kernels are compiled for.
+See :func:`benchmarks.command.family`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.command import RESULTS
-from minga.compile.target import host_target
 
-__all__ = ["LEAST", "Change", "changes", "family", "side_by_side", "stored", "updated"]
+__all__ = ["LEAST", "Change", "changes", "side_by_side", "stored", "updated"]
 
 LEAST: Final = 0.9
 """Share of a stored ratio that a new one must reach: in the median, or by the best samples."""
@@ -32,11 +31,6 @@ class Change:
     def slower(self) -> bool:
         """True if it is slower by both: a busy moment spoils the median, and luck the best sample."""
         return all(now < LEAST * before for now, before in zip(self.now, self.before, strict=True))
-
-
-def family() -> str:
-    """Return the family of this processor."""
-    return host_target().cpu
 
 
 def stored(name: str) -> dict[str, dict[str, Any]]:

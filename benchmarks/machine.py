@@ -76,7 +76,8 @@ def measured_in_labs(
 def in_a_line(content: Mapping[str, Any]) -> str:
     """When and where stored numbers were measured, for the head of a table."""
     machine = content["machine"]
-    return f"{content['date'][:10]}, {machine['processor']}, {machine['usable_cores']} cores, load {machine['load']}"
+    processor = f"{machine['processor']} ({machine['llvm_name']})"
+    return f"{content['date'][:10]}, {processor}, {machine['usable_cores']} cores, load {machine['load']}"
 
 
 def load() -> float | None:

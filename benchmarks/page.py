@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import Asked
+from benchmarks.families import stored
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 
@@ -22,20 +23,26 @@ def shown(
     *,
     headline: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda results: {},
     page: Path = PAGE,
-    all_stored: Callable[[], str] | None = None,
 ) -> Content | None:
     """Measure what was asked for, print it as tables, and keep it: in the stored file and, where the page says `name`,
-    on the page. `headline`: what of the results is stored first. `all_stored`: the tables of all families of processors
-    where each has a file, for the page. None where only the stored tables were asked for."""
+    on the page, with those of all families of processors where each has a file. `headline`: what of the results is
+    stored first. None where only the stored tables were asked for."""
     if options.table:
-        print(all_stored() if all_stored and not options.out else markdown(options.before()), end="")
+        print(markdown(options.before()) if options.out else _all_stored(options, markdown), end="")
         return None
     content = options.whole(measure(options.only, options.quick))
     content |= headline(content.get("results", {}))
     print(markdown(content), end="")
     if options.store(content):
-        put_into_page(name, all_stored() if all_stored else markdown(content), page)
+        put_into_page(name, _all_stored(options, markdown), page)
     return content
+
+
+def _all_stored(options: Asked, markdown: Callable[[Mapping[str, Any]], str]) -> str:
+    """The tables of the stored file, or of the files of all families of processors, one after the other."""
+    if not options.by_family:
+        return markdown(options.before())
+    return "\n".join(markdown(content) for content in stored(options.stored.parent.name).values())
 
 
 def tables(found: Mapping[str, Any], parts: Iterable[tuple[str, Table]]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Measure automata beside their peers in one run, and store the numbers with a description of the machine.
 
-python -m benchmarks.automata           some minutes; stores benchmarks/results/automata.json
+python -m benchmarks.automata           some minutes; stores benchmarks/results/automata/FAMILY.json
 python -m benchmarks.automata --quick   small grids: numbers that mean nothing
 
 All rates are cell updates a second of one core's processor time. Everyone starts from the same cells, and a measurement
@@ -236,7 +236,7 @@ def show(result: Result) -> None:
 
 def main() -> int:
     names = [contest.name for contest in contests(quick=True)]
-    options = asked("benchmarks.automata", "Automata beside their peers", names, "automata.json")
+    options = asked("benchmarks.automata", "Automata beside their peers", names, "automata")
     content = run(options.only, options.quick)
     for target in content["targets"]:
         if target["found"] is not None:

@@ -1,7 +1,8 @@
 """Measure electrodeposition: one scheme beside the other, multigrid by size, and a line beside FiPy.
 
-python -m benchmarks.cell                  everything, some ten minutes; stores benchmarks/results/cell.json, and puts
-                                           its tables into docs/performance.md
+python -m benchmarks.cell                  everything, some ten minutes; stores
+                                           benchmarks/results/cell/FAMILY.json, and puts the tables of all families of
+                                           processors into docs/performance.md
 python -m benchmarks.cell --only line      a part ("schemes", "multigrid", "line"); --update: into the stored file
 python -m benchmarks.cell --quick          small and few: numbers that mean nothing
 python -m benchmarks.cell --table          the stored numbers as Markdown, without measuring
@@ -37,7 +38,7 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    options = asked("benchmarks.cell", "Measure electrodeposition", PARTS, "cell.json", table=True, update=True)
+    options = asked("benchmarks.cell", "Measure electrodeposition", PARTS, "cell", table=True, update=True)
     shown(options, "cell", run, markdown)
     return 0
 

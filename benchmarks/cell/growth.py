@@ -27,8 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.command import RESULTS
-from benchmarks.families import family
+from benchmarks.command import RESULTS, family
 from benchmarks.machine import measured
 from benchmarks.timing import Effort
 

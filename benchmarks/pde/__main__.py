@@ -1,7 +1,8 @@
 """Measure equations from text beside py-pde, schemes beside Devito, and convolutions beside SciPy.
 
-python -m benchmarks.pde                   everything, some ten minutes; stores benchmarks/results/pde.json, and puts
-                                           its tables into docs/performance.md
+python -m benchmarks.pde                   everything, some ten minutes; stores
+                                           benchmarks/results/pde/FAMILY.json, and puts the tables of all families of
+                                           processors into docs/performance.md
 python -m benchmarks.pde --only explicit   a part ("gallery", "explicit", "convolutions"); --update: into the
                                            stored file
 python -m benchmarks.pde --quick           one problem and few steps: numbers that mean nothing
@@ -38,7 +39,7 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
 
 def main() -> int:
     """Measure what the command line asks for."""
-    options = asked("benchmarks.pde", "Measure equations from text", PARTS, "pde.json", table=True, update=True)
+    options = asked("benchmarks.pde", "Measure equations from text", PARTS, "pde", table=True, update=True)
     shown(options, "pde", run, markdown)
     return 0
 

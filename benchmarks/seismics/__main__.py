@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.command import asked
-from benchmarks.families import family, stored
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
 from benchmarks.seismics.forward import measure_forward
@@ -84,21 +83,16 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def tables() -> str:
-    """The stored numbers of all families of processors."""
-    return "\n".join(markdown(content) for content in stored("seismics").values())
-
-
 def main() -> int:
     options = asked(
         "benchmarks.seismics",
         "Measure shots, gradients and inversions",
         PARTS,
-        f"seismics/{family()}.json",
+        "seismics",
         table=True,
         update=True,
     )
-    shown(options, "seismics", run, markdown, all_stored=tables)
+    shown(options, "seismics", run, markdown)
     return 0
 
 

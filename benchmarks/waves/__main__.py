@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import asked
-from benchmarks.families import family, stored
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
 from benchmarks.timing import Effort
@@ -47,15 +46,10 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
     return measured(lambda: by_name(PARTS, parts, quick), quick, Effort.least() if quick else Effort())
 
 
-def tables() -> str:
-    """The stored numbers of all families of processors."""
-    return "\n".join(markdown(content) for content in stored("waves").values())
-
-
 def main() -> int:
     about = "Measure waves beside their peers"
-    options = asked("benchmarks.waves", about, PARTS, f"waves/{family()}.json", table=True, update=True)
-    content = shown(options, "waves", run, markdown, all_stored=tables)
+    options = asked("benchmarks.waves", about, PARTS, "waves", table=True, update=True)
+    content = shown(options, "waves", run, markdown)
     for place, target in targets_of(content) if content else ():
         if not target["met"]:
             print(f"MISSED {place} {target['what']} {target['found']:.3g}", file=sys.stderr)

@@ -72,7 +72,8 @@ class RunSettings(BaseModel):
         Field(
             ge=1,
             le=1 << 20,
-            description="MPI ranks; left out, one for each free physical core, but at most one per 4096 cells",
+            description="MPI ranks; left out, one for each free physical core, but at most one per 4096 cells, and one "
+            "alone for a run that is shorter than the start of ranks",
         ),
     ] = None
     threads: Annotated[

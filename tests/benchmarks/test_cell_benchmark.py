@@ -49,15 +49,17 @@ def test_a_line_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_page_shows_what_is_stored() -> None:
-    content = json.loads((ROOT / "benchmarks" / "results" / "cell.json").read_text())
-    shown = module("report").markdown(content)
-    assert shown in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-cell`"
-    assert all(row["times_as_fast"] >= 100.0 for part in ("schemes", "line") for row in content[part]["rows"])
-    labyrinth = [row["iterations"] for row in content["multigrid"] if row["problem"] == "labyrinth"]
-    others = [row["iterations"] for row in content["multigrid"] if row["problem"] != "labyrinth"]
-    assert len(labyrinth) == 3
-    assert max(labyrinth) <= 14, "docs/solvers.md says so"
-    assert (min(others), max(others)) == (8, 12), "docs/solvers.md says so"
+    files = sorted((ROOT / "benchmarks" / "results" / "cell").glob("*.json"))
+    assert files
+    for content in (json.loads(file.read_text()) for file in files):
+        shown = module("report").markdown(content)
+        assert shown in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-cell`"
+        assert all(row["times_as_fast"] >= 100.0 for part in ("schemes", "line") for row in content[part]["rows"])
+        labyrinth = [row["iterations"] for row in content["multigrid"] if row["problem"] == "labyrinth"]
+        others = [row["iterations"] for row in content["multigrid"] if row["problem"] != "labyrinth"]
+        assert len(labyrinth) == 3
+        assert max(labyrinth) <= 14, "docs/solvers.md says so"
+        assert (min(others), max(others)) == (8, 12), "docs/solvers.md says so"
 
 
 @pytest.mark.slow
@@ -76,4 +78,4 @@ def test_without_the_peer(tmp_path: Path) -> None:
 
 
 def frame() -> dict[str, Any]:
-    return {"date": "2000-01-01", "machine": {"processor": "a", "usable_cores": 1, "load": 0.0}}
+    return {"date": "2000-01-01", "machine": {"processor": "a", "llvm_name": "znver4", "usable_cores": 1, "load": 0.0}}

@@ -131,4 +131,4 @@ def test_digits_of_devsim() -> None:
 
 
 def frame() -> dict[str, Any]:
-    return {"date": "2000-01-01", "machine": {"processor": "a", "usable_cores": 1, "load": 0.0}}
+    return {"date": "2000-01-01", "machine": {"processor": "a", "llvm_name": "znver4", "usable_cores": 1, "load": 0.0}}

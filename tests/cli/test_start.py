@@ -12,7 +12,7 @@ from command_line import SMALL, in_process
 from minga.cli.case import read_case
 from minga.cli.inputs import renamed
 from minga.cli.stage import _files
-from minga.cli.start import _seated, _weights, demand_of
+from minga.cli.start import _seated, _weights, demand_of, ranks_here
 from minga.errors import CaseError
 from minga.launch.hosts import Host
 from minga.output.directory import RunDirectory
@@ -102,3 +102,24 @@ def test_large_files_get_other_names_on_hosts_that_lack_them(in_tmp_path: Path) 
     assert '"large/0/data.zarr"' in str(found["case.toml"])
     assert paths[1] in str(found["case.toml"])
     assert renamed({"a": ["x.py:f", 1]}, {Path("x.py"): "y.py"}) == {"a": ["y.py:f", 1]}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "found"),
+    [
+        ([], 1),
+        (["run.steps=100000000"], 8),
+        (["run.layout=slabs"], 8),
+        (["run.mapping=tiles"], 8),
+        (["output.writers=1"], 8),
+        (["run.ranks=3"], 3),
+    ],
+    ids=["short", "long", "layout", "mapping", "writers", "given"],
+)
+def test_a_run_that_is_shorter_than_the_start_of_ranks_has_one(
+    overrides: list[str], found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minga.cli.start.available_cores", lambda: list(range(8)))
+    monkeypatch.setattr("minga.cli.start.allocation", lambda threads: None)
+    with ranks_here(read_case("small.toml", overrides), inside=False) as start:
+        assert (start.ranks, start.prepare is None) == (found, found == 1)

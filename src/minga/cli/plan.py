@@ -20,6 +20,7 @@ from minga.cli.job import shared_cores
 from minga.cli.layouts import check_ranks
 from minga.cli.outputs import check_output
 from minga.cli.preflight import notes_before, text_of
+from minga.cli.start import stays_here
 from minga.engine.pin import available_cores, local_place, pin
 from minga.errors import CaseError, LayoutError, RunError
 from minga.launch.launcher import surrounding_job, world
@@ -218,6 +219,8 @@ def _timed_on_hosts(request: PlanRequest, case: Case) -> tuple[RankGroup, str]:
 
 
 def _default_ranks(case: Case, work: Work) -> int:
+    if stays_here(case):
+        return 1
     cores = len(available_cores()) // case.run.threads
     return max(1, min(cores, work.domain.size * work.points // _CELLS_A_RANK))
 

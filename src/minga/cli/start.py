@@ -24,11 +24,14 @@ from minga.launch.ranks import Place, Ranks
 from minga.launch.signals import interruptible
 from minga.options import RunOptions
 from minga.output.directory import RunDirectory
+from minga.plan.step_costs import is_short
 
-__all__ = ["Demand", "Start", "demand_of", "ranks_here", "ranks_on_hosts"]
+__all__ = ["Demand", "Start", "demand_of", "ranks_here", "ranks_on_hosts", "stays_here"]
 
 _CELLS_A_RANK: Final = 4096
 """Fewest cells per rank that justify another rank, if the number of ranks was not given."""
+_FOR_RANKS: Final = ("layout", "mapping", "topology", "machine", "weights")
+"""Settings of a run that mean several ranks; a run that has none of them may be short enough for one."""
 
 Preparing = Callable[[RunDirectory, Callable[[str], None]], Ranks]
 """Function that prepares the start of ranks for a run whose directory holds its case, and tells notes for the user."""
@@ -111,11 +114,25 @@ def _starting(ranks: Ranks) -> Preparing:
 
 
 def _default_ranks(case: Case) -> int:
-    """Return the default number of ranks: one per GPU or free physical core, limited by the number of cells."""
+    """Return the default number of ranks: one per GPU or free physical core, limited by the number of cells.
+
+    A run that is over before ranks would have started stays in this process.
+    """
     if (devices := ranks_by_device(case.run.device)) is not None:
         return devices
+    if stays_here(case):
+        return 1
     cores = len(available_cores()) // case.run.threads
     return max(1, min(cores, _most_ranks(case)))
+
+
+def stays_here(case: Case) -> bool:
+    """Return whether a run takes less time than the start of its ranks, and has no settings that concern them."""
+    run, settings, clock = case.run, type(case.run).model_fields, case.model.clock
+    if case.output.writers or any(getattr(run, key) != settings[key].default for key in _FOR_RANKS):
+        return False
+    counted = run.until is None or (clock is not None and clock.kind == "constant")
+    return counted and is_short(case.model, run.steps)
 
 
 def _most_ranks(case: Case) -> int:

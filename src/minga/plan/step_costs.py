@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from minga.engine.model import Model
+from minga.engine.operations import Call, flat
 from minga.lang.types import itemsize
 from minga.plan.work.recorded import UNKNOWN_ROUNDS, step_totals
 
-__all__ = ["expected_seconds", "step_costs"]
+__all__ = ["expected_seconds", "is_short", "step_costs"]
 
 _BYTES_A_SECOND, _OPERATIONS_A_SECOND = 8e9, 4e9
 """Typical rates of one present-day core, correct within a factor of a few."""
+_SHORT: Final = 1.0
+"""Seconds that the start of ranks takes: twice what two of them save in a run of as many seconds on one core."""
 
 
 def step_costs(model: Model) -> dict[str, Any]:
@@ -39,3 +42,13 @@ def expected_seconds(model: Model, steps: int, workers: int) -> float:
     totals = step_totals(model.step.operations, UNKNOWN_ROUNDS)
     assert totals is not None, "with a guess for loops there is always a total"
     return steps * max(totals[0] / _BYTES_A_SECOND, totals[1] / _OPERATIONS_A_SECOND) / max(1, workers)
+
+
+def is_short(model: Model, steps: int) -> bool:
+    """Return whether a run is over on one core before others would have started, as far as its kernels tell.
+
+    A run is not short if nobody knows beforehand how often its kernels pass, or what the functions that it calls cost.
+    """
+    operations = model.step.operations
+    known = step_totals(operations) is not None and not any(isinstance(item, Call) for item in flat(operations))
+    return known and steps > 0 and expected_seconds(model, steps, 1) < _SHORT
