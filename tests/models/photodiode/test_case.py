@@ -165,8 +165,10 @@ def test_a_search_goes_in_reverse_and_beyond_the_estimate() -> None:
         "mesh": {"graded": {"first": "5 nm", "growth": 1.5, "cap": "1 um"}}}), Path()))  # fmt: skip
     assert estimate is not None
     voltage = estimate.breakdown()
-    assert voltage is not None and voltage < -400.0
-    assert found[0] == 0.0 and found[-1] == pytest.approx(1.25 * voltage, rel=5e-3)
+    assert voltage is not None
+    assert voltage < -400.0
+    assert found[0] == 0.0
+    assert found[-1] == pytest.approx(1.25 * voltage, rel=5e-3)
     assert searched([SILICON[0], SILICON[1] | {"thickness": 3.0}, SILICON[2]])[-1] == -200.0
     mirrored = [SILICON[2], {"name": "drift", "material": "Si", "thickness": 3.0, "p": 1e15}, SILICON[0]]
     assert searched(mirrored)[-1] == 200.0
@@ -182,10 +184,12 @@ def test_a_search_without_a_breakdown_says_so() -> None:
     review = of_search(None)
     finding = review({}, {"V": -20.0, "breakdown": math.nan})
     assert finding is not None
-    assert "no breakdown up to -20 V" in finding.text and "to = -40" in finding.text
+    assert "no breakdown up to -20 V" in finding.text
+    assert "to = -40" in finding.text
     assert review({}, {"V": -20.0, "breakdown": -19.5}) is None
     model = example_model("pin-inp", mode="breakdown", bias=None)
-    assert model.review is not None and model.review({}, {"V": -20.0, "M": 2.0, "breakdown": math.nan}) is not None
+    assert model.review is not None
+    assert model.review({}, {"V": -20.0, "M": 2.0, "breakdown": math.nan}) is not None
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def _check_breakdown(settings: PhotodiodeSettings) -> None:
 def search_of(settings: PhotodiodeSettings, device: Device) -> tuple[float, ...]:
     """Return the voltages of a search for breakdown: up to its end, or to what no layer of the device withstands.
 
-    Without an end of its own, a search goes in the direction of reverse bias to 200 V, or beyond an estimated breakdown.
+    Without an end of its own, a search goes in reverse bias to 200 V, or beyond an estimated breakdown.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
         )
     if settings.mode == "transient":
         check_transient(settings)
-        return transient_case(settings, device_of(settings, directory), directory)
+        return transient_case(settings, directory)
     check_qe(settings)
     problem = problem_of(settings)
     stack = stack_of(settings, directory)
