@@ -1,7 +1,8 @@
 """Measure photodiodes: minga beside DEVSIM, and native iterations beside those that Python drives.
 
-python -m benchmarks.photodiode                everything, some four minutes; stores benchmarks/results/photodiode.json,
-                                               and puts its tables into docs/performance.md
+python -m benchmarks.photodiode                everything, some four minutes; stores
+                                               benchmarks/results/photodiode/FAMILY.json, and puts the tables of all
+                                               families of processors into docs/performance.md
 python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop", "ac", "transients"); --update: into
                                                the stored file
 python -m benchmarks.photodiode --quick        small and few: numbers that mean nothing
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
+from benchmarks.families import family, stored
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
 from benchmarks.photodiode.digits import measure_digits
@@ -47,9 +49,15 @@ def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, A
     return measured(lambda: {"devsim": devsim, **by_name(items, parts, quick)}, quick, effort)
 
 
+def tables() -> str:
+    """Return the stored numbers of all families of processors."""
+    return "\n".join(markdown(content) for content in stored("photodiode").values())
+
+
 def main() -> int:
-    options = asked("benchmarks.photodiode", "Measure photodiodes", PARTS, "photodiode.json", table=True, update=True)
-    shown(options, "photodiode", run, markdown)
+    about = "Measure photodiodes"
+    options = asked("benchmarks.photodiode", about, PARTS, f"photodiode/{family()}.json", table=True, update=True)
+    shown(options, "photodiode", run, markdown, all_stored=tables)
     return 0
 
 

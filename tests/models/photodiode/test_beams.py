@@ -165,6 +165,7 @@ WRONG_FILES = {
     "nan.csv": ("0 0 1\n0 9 1\n3 0 nan\n3 9 1\n", "not all numbers are finite"),
     "single.csv": ("0 0 1\n", "x has 1 values; expected two or more"),
     "broken.npz": ("PK\x03\x04", "cannot read broken.npz"),
+    "text.npz": ("0 0 1\n", "cannot read text.npz as numbers: it is no .npz file"),
 }
 
 

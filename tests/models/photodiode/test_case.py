@@ -19,7 +19,10 @@ from minga.case.load import load_model, read_settings
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.models.photodiode.biases import search_of
 from minga.models.photodiode.case import device_of, pointwise_options
+from minga.models.photodiode.review import of_search
+from minga.models.photodiode.structure.depletion import Depletion
 
 DEVICES = ("apd", "msm", "pin-ac", "pin-inp", "planar", "si-1")  # recovery is a transient, see test_transients.py
 
@@ -136,6 +139,57 @@ def test_breakdown_is_searched_for() -> None:
     assert found["breakdown"] == pytest.approx(-43.33, abs=0.03)  # where 1/M is extrapolated from
     short = example_model("pin-inp", mode="breakdown", bias=None, breakdown={"to": -20.0})
     assert math.isnan(mg.run(short, short.steps).attrs["breakdown"])
+
+
+SILICON = [
+    {"name": "p", "material": "Si", "thickness": 0.2, "p": 1e18},
+    {"name": "drift", "material": "Si", "thickness": 30.0, "n": 1e14},
+    {"name": "n", "material": "Si", "thickness": 0.2, "n": 1e18},
+]
+
+
+def searched(layers: list[dict[str, Any]], **changes: Any) -> tuple[float, ...]:
+    """The voltages of a search for breakdown."""
+    said = {
+        "mode": "breakdown", "ionisation": True, "layers": layers, "contacts": {"anode": "ohmic", "cathode": "ohmic"},
+        "mesh": {"graded": {"first": "5 nm", "growth": 1.5, "cap": "1 um"}},
+    }  # fmt: skip
+    settings = read_settings("photodiode", said | changes)
+    return search_of(settings, device_of(settings, Path()))
+
+
+def test_a_search_goes_in_reverse_and_beyond_the_estimate() -> None:
+    found = searched(SILICON)
+    estimate = Depletion.of(device_of(read_settings("photodiode", {
+        "bias": 0.0, "ionisation": True, "layers": SILICON, "contacts": {"anode": "ohmic", "cathode": "ohmic"},
+        "mesh": {"graded": {"first": "5 nm", "growth": 1.5, "cap": "1 um"}}}), Path()))  # fmt: skip
+    assert estimate is not None
+    voltage = estimate.breakdown()
+    assert voltage is not None
+    assert voltage < -400.0
+    assert found[0] == 0.0
+    assert found[-1] == pytest.approx(1.25 * voltage, rel=5e-3)
+    assert searched([SILICON[0], SILICON[1] | {"thickness": 3.0}, SILICON[2]])[-1] == -200.0
+    mirrored = [SILICON[2], {"name": "drift", "material": "Si", "thickness": 3.0, "p": 1e15}, SILICON[0]]
+    assert searched(mirrored)[-1] == 200.0
+    assert searched(mirrored, breakdown={"to": 60.0})[-1] == 60.0
+    with pytest.raises(CaseError, match="forward direction, up to -60 V: the n side is at the anode") as caught:
+        searched(mirrored, breakdown={"to": -60.0})
+    assert caught.value.key == "photodiode.breakdown.to"
+    with pytest.raises(CaseError, match="forward direction, up to 60 V: the p side is at the anode"):
+        searched(SILICON, breakdown={"to": 60.0})
+
+
+def test_a_search_without_a_breakdown_says_so() -> None:
+    review = of_search(None)
+    finding = review({}, {"V": -20.0, "breakdown": math.nan})
+    assert finding is not None
+    assert "no breakdown up to -20 V" in finding.text
+    assert "to = -40" in finding.text
+    assert review({}, {"V": -20.0, "breakdown": -19.5}) is None
+    model = example_model("pin-inp", mode="breakdown", bias=None)
+    assert model.review is not None
+    assert model.review({}, {"V": -20.0, "M": 2.0, "breakdown": math.nan}) is not None
 
 
 @pytest.mark.parametrize(

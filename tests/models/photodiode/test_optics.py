@@ -129,10 +129,12 @@ def test_indices_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_material_of_ones_own_has_an_index_from_a_file(tmp_path: Path) -> None:
-    numbers = ("gap", "affinity", "permittivity", "nc", "nv", "mobility_n", "mobility_p", "tau_n", "tau_p")
+    numbers = ("gap", "affinity", "permittivity", "mobility_n", "mobility_p", "tau_n", "tau_p")
     (tmp_path / "own.csv").write_text("# an ellipsometer\n800 3.5 0.1\n900 3.6 0.05\n")
     path = tmp_path / "my.toml"
-    path.write_text("\n".join(["[Own]", 'index = "own.csv"', *(f"{name} = 1.0" for name in numbers)]))
+    path.write_text(
+        "\n".join(["[Own]", "nc = 1e19", "nv = 1e19", 'index = "own.csv"', *(f"{name} = 1.0" for name in numbers)])
+    )
     own = read_materials(path)["Own"]
     assert own.sources == {"index": "an ellipsometer"}
     layer = Layer("own", own, 1e-4, (1e15, 1e15))

@@ -106,7 +106,13 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.0, "index": 2.0}]}}, "a number above 0"),
     ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
-        {"thickness": 1e300, "index": 2.0}]}}, "expected a thickness of up to 1 cm, found 1e\\+300"),
+        {"thickness": 48.0, "index": 2.0}]}}, "expected a film of up to 20 um, in which light interferes, found 48"),
+    ("photodiode.light.substrate.thickness", None, {"light": COHERENT | {"substrate": {
+        "thickness": 1e300, "index": "InP"}}}, "expected a thickness of up to 1 cm, found 1e\\+300"),
+    ("photodiode.light.power", None, {"light": LIGHT | {"power": 1e12}}, "above 0 and at most 1000000000.0 .W/cm2."),
+    ("photodiode.light.flux", None, {"light": {"wavelength": 1550.0, "flux": 1e40}}, "above 0 and at most 1e.28"),
+    ("photodiode.mesh.graded", None, {"mesh": {"graded": {"first": "1 um", "cap": "1 nm"}}},
+     "expected a cap of at least first, 1000 nm"),
     ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.1, "index": 1e300}]}}, "at most 1000"),
     ("photodiode.light.backing[1]", None, {"light": COHERENT | {"backing": [1.0, 1e300]}}, "at most 1000"),
@@ -166,6 +172,8 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
         "anode": {"y": [5.0, 5.0]}, "cathode": "ohmic"}}, "the anode reaches from 5 to 5 um"),
     (f"{SLOPE}.tickness", {"tickness": 1.0}, {}, "layer 'absorber': unknown key"),
     (f"{SLOPE}.tau_n", {"tau_n": 0.0}, {}, "layer 'absorber': "),
+    (f"{SLOPE}.tau_p", {"tau_p": 100.0}, {}, "'absorber': .*at least 1e-15 and at most 1.0 .s., found 100"),
+    (f"{SLOPE}.mobility_n", {"mobility_n": 1e15}, {}, "'absorber': .*at least 1e-06 and at most 1000000.0 .cm2/Vs."),
     (f"{SLOPE}.n", {"n": 2e20, "p": 2e20}, {}, "'absorber': 2e\\+20 donors per cm3 exceed the solubility in InGaAs"),
     ("photodiode.regions[0].doping", None, {"width": 9.0, "columns": 3, "regions": [
         {"name": "ring", "x": [0.5, 1.2], "y": [0.0, 3.0], "doping": -2e19}]},
@@ -212,6 +220,32 @@ def test_materials_of_ones_own(tmp_path: Path) -> None:
     with pytest.raises(CaseError) as caught:
         make(tmp_path, {"material": "Ge"}, materials="bad.toml")
     assert caught.value.key == "Ge.gap"
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "said"),
+    [
+        ("gap", "gap = 66.0", "expected a number from 0.05 to 10 .eV., found 66"),
+        ("permittivity", "permittivity = 1.4e-12", "from 1 to 1e.03 .relative to vacuum."),
+        ("affinity", "affinity = 40.0", "from 0.1 to 10"),
+        ("nc", "nc = 1e40", "from 1e.15 to 1e.23 .1/cm3., found 1e.40"),
+        ("mobility_n", "mobility_n = 1e12", "from 1e-06 to 1e.06"),
+        ("tau_n", "tau_n = 10.0", "from 1e-15 to 1 .s., found 10"),
+        ("ni", "ni = 1e20", "from 0 to 7.9e.18"),
+        ("saturation.velocity_n", "saturation = { velocity_n = 1e5, velocity_p = 1e7 }", "from 5e.05 to 1e.09"),
+        ("caughey_thomas_n.min", "caughey_thomas_n = { max = 9.0, min = 10.0, reference = 1e17, exponent = 1.0 }",
+         "from 0 to 9 .cm2/Vs., found 10"),
+        ("absorption", "absorption = { wavelengths = [2.0, 1.0], coefficients = [1.0, 1.0] }",
+         "expected ascending wavelengths, found"),
+    ],
+)  # fmt: skip
+def test_materials_in_other_units_are_refused(tmp_path: Path, key: str, entry: str, said: str) -> None:
+    others = "".join(line for line in GE.splitlines(True) if not line.startswith(f"{key} ="))
+    (tmp_path / "ge.toml").write_text(f"{others}{entry}\n")
+    with pytest.raises(CaseError, match=f"Ge.{key}: .*{said}") as caught:
+        make(tmp_path, {"material": "Ge"}, materials="ge.toml")
+    assert caught.value.key == f"Ge.{key}"
+    assert str(tmp_path / "ge.toml") in str(caught.value)
 
 
 def test_ionisation_of_ones_own(tmp_path: Path) -> None:

@@ -245,3 +245,18 @@ def test_a_small_resistance_has_the_current_of_none(load: float, tmp_path: Path)
         )
     )
     assert behind == pytest.approx(alone, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_a_mesh_is_adapted_to_the_steady_currents(tmp_path: Path) -> None:
+    graded = {"graded": {"first": "10 nm", "growth": 1.5, "cap": "200 nm"}}
+    wave = {"kind": "step", "to": -4.0, "rise": "1 ps"}
+    coarse = made(tmp_path, {"voltage": wave}, mesh=graded)
+    fine = made(tmp_path, {"voltage": wave}, mesh=graded | {"adapt": {"error": 1e-4, "most": 100}})
+    assert re.search(
+        r"nodes after \d+ solutions; the mesh changes J at -4 V by about \d", dict(fine.notes)["adaptation"]
+    )
+    assert fine.grid.shape[0] > coarse.grid.shape[0]
+    assert "adaptation" not in dict(coarse.notes)
+    with pytest.raises(CaseError, match="a last voltage of 0 in the dark, where no current flows"):
+        made(tmp_path, {}, mesh=graded | {"adapt": {}}, light=None, bias=0.0)

@@ -8,12 +8,15 @@ from typing import Final
 from minga.errors import CaseError
 from minga.models.photodiode.settings import BIAS_FORM, BiasSettings, PhotodiodeSettings
 from minga.models.photodiode.settings_breakdown import BreakdownSettings
+from minga.models.photodiode.structure.depletion import Depletion, reverse_sign
 from minga.models.photodiode.structure.device import Device
 
 __all__ = ["biases_of", "check_biases", "currents_of", "evenly", "search_of"]
 
 _MOST: Final = 100_000  # largest number of voltages in one run
 _SEARCHED: Final = 50  # number of voltages in a search for breakdown
+_FAR: Final = 200.0  # end of a search, V
+_BEYOND: Final = 1.25  # the multiple of the estimated breakdown that it goes to where that is further
 _STRONGEST: Final = 3e6
 """Mean field in V/cm beyond which any semiconductor breaks down."""
 
@@ -89,10 +92,30 @@ def _check_breakdown(settings: PhotodiodeSettings) -> None:
 
 
 def search_of(settings: PhotodiodeSettings, device: Device) -> tuple[float, ...]:
-    """Return the voltages of a search for breakdown: up to its end, or to what no layer of the device withstands."""
+    """Return the voltages of a search for breakdown: up to its end, or to what no layer of the device withstands.
+
+    Without an end of its own, a search goes in reverse bias to 200 V, or beyond an estimated breakdown.
+
+    Raises
+    ------
+    CaseError
+        If the search goes nowhere, or in the forward direction.
+    """
+    reverse = reverse_sign(device) if all(t.kind == "ohmic" for t in device.terminals) else 0.0
     to = (settings.breakdown or BreakdownSettings()).to
+    if to is None:
+        estimate = Depletion.of(device) if reverse < 0.0 else None
+        found = None if estimate is None else estimate.breakdown()
+        to = math.copysign(max(_FAR, float(f"{_BEYOND * abs(found or 0.0):.3g}")), reverse or -1.0)
     if to == 0.0:
         raise CaseError("a search for breakdown up to 0 V", key="photodiode.breakdown.to", remedy="write to = -200.0")
+    if to * reverse < 0.0:
+        side = "n" if reverse > 0.0 else "p"
+        raise CaseError(
+            f"a search for breakdown in the forward direction, up to {to:g} V: the {side} side is at the anode",
+            key="photodiode.breakdown.to",
+            remedy=f"write to = {-to:g}",
+        )
     thickness = float(device.nodes[0][-1] - device.nodes[0][0])
     limit = min(abs(to), float(f"{0.99 * _STRONGEST * thickness:.3g}"))
     return evenly(0.0, math.copysign(limit, to), limit / _SEARCHED)

@@ -21,6 +21,7 @@ from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_o
 from minga.models.photodiode.case_transient import check_transient, transient_case
 from minga.models.photodiode.drawings import drawings_of, styles_of
 from minga.models.photodiode.preflight import drift_notes, notes_of
+from minga.models.photodiode.review import of_search
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES
 from minga.models.photodiode.solver.problem import Problem
@@ -52,7 +53,7 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
         )
     if settings.mode == "transient":
         check_transient(settings)
-        return transient_case(settings, device_of(settings, directory), directory)
+        return transient_case(settings, directory)
     check_qe(settings)
     problem = problem_of(settings)
     stack = stack_of(settings, directory)
@@ -77,6 +78,8 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
         else photodiode(device, problem, spectrum)
     )
     model = with_bands(solved, device, problem.curves)
+    if settings.mode == "breakdown":
+        model = replace(model, review=of_search(model.review))
     drift = drift_notes(device, min(problem.bias, default=0.0)) if problem.mode == "ac" else ()
     return replace(
         model,

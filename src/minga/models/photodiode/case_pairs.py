@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,8 @@ def read_pairs(path: Path) -> Pairs:
 
 def _arrays(path: Path) -> tuple[tuple[Floats, ...], Floats]:
     """Return places and values of an .npz file."""
+    if not is_zipfile(path):
+        raise ValueError("it is no .npz file")
     with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
         names = ("x", "y", "G") if "y" in found else ("x", "G")
         missing = [name for name in names if name not in found]

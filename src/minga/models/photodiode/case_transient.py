@@ -16,6 +16,8 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.photodiode.bands import BANDS, with_bands
 from minga.models.photodiode.biases import biases_of, check_biases
+from minga.models.photodiode.case_adapt import adapted_device
+from minga.models.photodiode.case_layers import device_on, meshes_of_case, stack_of
 from minga.models.photodiode.drawings import LEVELS, styles_of
 from minga.models.photodiode.preflight import drift_notes, notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
@@ -48,28 +50,33 @@ _BEYOND: Final = 1.05
 
 def check_transient(settings: PhotodiodeSettings) -> None:
     """Raise CaseError for options that transients do not have."""
-    if settings.mesh.adapt is not None:
-        raise CaseError(
-            "a mesh that adapts in a transient", key="photodiode.mesh.adapt",
-            remedy='find the mesh with mode = "iv", and give its spacings as graded',
-        )  # fmt: skip
     for name in ("current", "gain", "quasistatic_capacitance", "curves", "dead_space"):
         if getattr(settings, name):
             raise CaseError(f"{name} in a transient", key=f"photodiode.{name}", remedy='leave it out, or mode = "iv"')
 
 
-def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path) -> Model:
+def transient_case(settings: PhotodiodeSettings, directory: Path) -> Model:
     """Make the model of a case whose mode is "transient"."""
+    stack = stack_of(settings, directory)
+    meshes = meshes_of_case(settings, stack)
+    device = device_on(settings, stack, meshes)
     what = transient_of(settings, directory)
     problem = _problem(settings, what)
     check_biases(device, problem.bias, f"{_KEY}.voltage")
     if problem.ionisation and not what.drive.external:
         _check_breakdown(device, what.voltage)
+    device, adaptation = adapted_device(device, settings, stack, meshes, _steady(problem))
     model = with_bands(transient(device, problem, what), device, ("dark",), "")
     notes = tuple(note for note in notes_of(device, problem) if note[0] != "solved for")
     return replace(
         model,
-        notes=(*notes, *drift_notes(device, min(problem.bias, default=0.0)), *_notes(device, what), *model.notes),
+        notes=(
+            *notes,
+            *drift_notes(device, min(problem.bias, default=0.0)),
+            *_notes(device, what),
+            *adaptation,
+            *model.notes,
+        ),
         presentation=replace(model.presentation, fields=styles_of(model, device), drawings=_drawings(device, what)),
     )
 
@@ -144,6 +151,12 @@ def _problem(settings: PhotodiodeSettings, what: Transient) -> Problem:
         bias=extremes, curves=("dark",) if settings.light is None else ("lit",),
         ionisation=settings.ionisation is not False, scheme=settings.scheme, linear=settings.linear, **options,
     )  # fmt: skip
+
+
+def _steady(problem: Problem) -> Problem:
+    """Return the steady state for which a mesh is adapted: at the lowest voltage, the highest where none is below 0."""
+    lowest = min(problem.bias)
+    return replace(problem, bias=(lowest if lowest < 0.0 else max(problem.bias),))
 
 
 def _circuit(given: TransientSettings) -> Circuit | None:

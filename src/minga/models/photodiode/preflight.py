@@ -301,4 +301,4 @@ def _solved(device: Device, problem: Problem) -> Notes:
     unknowns = f"{solutions} solutions of {3 * device.doping.size:,} unknowns by {problem.scheme}"
     yield "solved for", f"{count}: {unknowns}"
     if device.grid.ndim == 2 and problem.scheme == "newton":
-        yield "linear systems", in_words(problem.linear, device.grid)
+        yield "linear systems", in_words(problem.linear, device)

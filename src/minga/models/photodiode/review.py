@@ -11,7 +11,7 @@ from minga.models.photodiode.solver.noise import noise_method
 from minga.models.photodiode.solver.problem import Problem, suffix
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["APART", "STEEP", "of_factors", "of_gains", "review_of"]
+__all__ = ["APART", "STEEP", "of_factors", "of_gains", "of_search", "review_of"]
 
 APART: Final = 0.02
 """Relative difference of both gains from which on a finding is due."""
@@ -50,6 +50,22 @@ def of_gains(names: Sequence[str], mode: str) -> Review:
         if steep is None or math.isfinite(float(last.get("breakdown", math.nan))):
             return None
         return _steep(float(last["V"]), steep, float(last[steep]), mode)
+
+    return review
+
+
+def of_search(further: Review | None) -> Review:
+    """Return the review of a search for breakdown: a search that ends without one says so."""
+
+    def review(first: Mapping[str, Any], last: Mapping[str, Any]) -> Finding | None:
+        if math.isnan(float(last.get("breakdown", math.nan))):
+            bias = float(last["V"])
+            return Finding(
+                f"no breakdown up to {bias:g} V, the end of the search; write [photodiode.breakdown] to = {2 * bias:g} "
+                "to go on",
+                {"breakdown": "nan"},
+            )
+        return None if further is None else further(first, last)
 
     return review
 

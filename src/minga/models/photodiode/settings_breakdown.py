@@ -15,9 +15,10 @@ class BreakdownSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     to: Annotated[
-        float,
+        float | None,
         Field(
-            allow_inf_nan=False, json_schema_extra={"unit": "V"},
+            allow_inf_nan=False,
+            json_schema_extra={"unit": "V"},
             description="V: the voltage at which the search ends: to = -200.0",
         ),
-    ] = -200.0  # fmt: skip
+    ] = None

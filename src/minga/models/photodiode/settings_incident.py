@@ -22,11 +22,15 @@ class LightSettings(BaseModel):
 
     power: Annotated[
         Power | None,
-        Field(json_schema_extra={"unit": "W/cm2"}, description='W/cm2, or with a unit: power = "1 mW/cm2"'),
+        Field(le=1e9, json_schema_extra={"unit": "W/cm2"}, description='W/cm2, or with a unit: power = "1 mW/cm2"'),
     ] = None
     flux: Annotated[
         Positive | None,
-        Field(json_schema_extra={"unit": "1/cm2s"}, description="photons per cm2 and second, instead of the power"),
+        Field(
+            le=1e28,
+            json_schema_extra={"unit": "1/cm2s"},
+            description="photons per cm2 and second, instead of the power",
+        ),
     ] = None
     wavelength: Annotated[
         Wavelength | None,

@@ -7,12 +7,15 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from minga.models.photodiode.settings_light import INDEX_FORM
-from minga.models.photodiode.settings_types import Length, NotNegative, Number, Place, Positive
+from minga.models.photodiode.settings_types import Length, NotNegative, Number, Place
 from minga.models.photodiode.structure.indices import IndexSaid
+from minga.models.photodiode.structure.limits import LIFETIME, MOBILITY
 
 __all__ = ["LayerSettings", "RegionSettings"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
+Lifetime = Annotated[float, Field(ge=LIFETIME[0], le=LIFETIME[1])]
+Mobility = Annotated[float, Field(ge=MOBILITY[0], le=MOBILITY[1])]
 _GRADING = "linear from the anode's side to the cathode's"
 
 
@@ -51,17 +54,17 @@ class LayerSettings(BaseModel):
         Field(description=f"share of Al in AlGaAs and InAlAs, of Ga in InGaAs: x = 0.3, or [0.1, 0.3], {_GRADING}"),
     ] = None
     tau_n: Annotated[
-        Positive | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of electrons, s: tau_n = 1e-9")
+        Lifetime | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of electrons, s: tau_n = 1e-9")
     ] = None
     tau_p: Annotated[
-        Positive | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of holes, s: tau_p = 1e-9")
+        Lifetime | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of holes, s: tau_p = 1e-9")
     ] = None
     mobility_n: Annotated[
-        Positive | None,
+        Mobility | None,
         Field(json_schema_extra={"unit": "cm2/Vs"}, description="mobility of electrons at low fields, cm2/Vs"),
     ] = None
     mobility_p: Annotated[
-        Positive | None,
+        Mobility | None,
         Field(json_schema_extra={"unit": "cm2/Vs"}, description="mobility of holes at low fields, cm2/Vs"),
     ] = None
     absorption: Annotated[

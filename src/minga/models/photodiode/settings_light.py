@@ -20,10 +20,15 @@ def _thin(thickness: float) -> float:
     return thickness
 
 
+def _coherent(thickness: float) -> float:
+    if thickness > 20e-4:
+        raise ValueError("a film of up to 20 um, in which light interferes")
+    return thickness
+
+
 Thickness = Annotated[
     float,
     BeforeValidator(lambda v: quantity(v, "length")),
-    AfterValidator(_thin),
     Field(gt=0, json_schema_extra={"unit": "um"}, description='um, or with a unit: thickness = "117.5 nm"'),
 ]
 
@@ -33,7 +38,7 @@ class CoatingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    thickness: Thickness
+    thickness: Annotated[Thickness, AfterValidator(_coherent)]
     index: Annotated[IndexSaid, Field(description=INDEX_FORM)]
 
 
@@ -63,7 +68,7 @@ class SubstrateSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    thickness: Thickness
+    thickness: Annotated[Thickness, AfterValidator(_thin)]
     index: Annotated[IndexSaid, Field(description=INDEX_FORM)]
     at: Annotated[
         Literal["far", "near"], Field(description='far: behind the device, seen from the light; at = "near": before it')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minga.models.photodiode.settings_adapt import AdaptSettings
 from minga.models.photodiode.settings_types import Place
@@ -26,6 +26,13 @@ class GradedSettings(BaseModel):
     cap: Annotated[
         Place, Field(gt=0, json_schema_extra={"unit": "um"}, description='largest spacing: cap = "20 nm"')
     ] = 2e-6
+
+    @model_validator(mode="after")
+    def _grow(self) -> GradedSettings:
+        # a first spacing alone may exceed the default cap: all spacings are then the first
+        if {"first", "cap"} <= self.model_fields_set and self.cap < self.first:
+            raise ValueError(f"a cap of at least first, {1e7 * self.first:g} nm")
+        return self
 
 
 class MeshSettings(BaseModel):

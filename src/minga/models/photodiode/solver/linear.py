@@ -18,6 +18,7 @@ from minga.errors import CaseError
 from minga.lang.expr import as_node, where
 from minga.models.photodiode.solver.problem import Linear, Scheme
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.floating import floats
 from minga.solve.block_tridiagonal import BlockLines, Pattern
 from minga.solve.iterative import Iterative
 from minga.solve.row_blocks import planes
@@ -41,6 +42,8 @@ NARROW: Final = 4
 """Number of nodes across up to which dense row blocks are as fast as any other solver."""
 LARGE: Final = 10_000
 """Number of nodes beyond which a factorisation takes more time and memory than iterations."""
+LARGEST: Final = 100_000
+"""The same with regions that float, where many iterations do not solve what a factorisation does."""
 
 
 WORDS: Final[dict[Linear, str]] = {
@@ -73,13 +76,14 @@ def hierarchies_of(solver: LinearSolver) -> tuple[Hierarchy, ...]:
     return solver.hierarchies if isinstance(solver, Iterative) else ()
 
 
-def chosen(linear: Linear, grid: Grid) -> Linear:
-    """Return the solver that "auto" stands for on a grid with two axes."""
+def chosen(linear: Linear, device: Device) -> Linear:
+    """Return the solver that "auto" stands for on a device with two axes."""
     if linear != "auto":
         return linear
-    if grid.shape[1] <= NARROW:
+    size = device.grid.box.size
+    if device.grid.shape[1] <= NARROW:
         return "rows"
-    return "sparse" if grid.box.size <= LARGE else "krylov"
+    return "sparse" if size <= LARGE or (size <= LARGEST and floats(device)) else "krylov"
 
 
 def check_linear(linear: Linear, grid: Grid, scheme: Scheme) -> None:
@@ -98,7 +102,7 @@ def check_contacts(linear: Linear, device: Device, scheme: Scheme) -> None:
     """Raise CaseError for contacts whose equations are of too different sizes for the iterations of krylov."""
     metals = [t.name for t in device.terminals if t.image_force or t.tunnelling_mass is not None]
     loose = device.surface is not None and bool(device.surface.free.any())
-    solver = chosen(linear, device.grid) if scheme == "newton" and device.grid.ndim == 2 else None
+    solver = chosen(linear, device) if scheme == "newton" and device.grid.ndim == 2 else None
     if solver != "krylov" or not (metals and loose):
         return
     raise CaseError(
@@ -109,10 +113,13 @@ def check_contacts(linear: Linear, device: Device, scheme: Scheme) -> None:
     )
 
 
-def in_words(linear: Linear, grid: Grid) -> str:
-    """Describe the solver on a grid with two axes."""
-    found = chosen(linear, grid)
-    return f"{WORDS[found]} ({found}{', chosen by the number of nodes' if linear == 'auto' else ''})"
+def in_words(linear: Linear, device: Device) -> str:
+    """Describe the solver on a device with two axes."""
+    found = chosen(linear, device)
+    if linear != "auto":
+        return f"{WORDS[found]} ({found})"
+    why = "a region that floats" if found == "sparse" and device.grid.box.size > LARGE else "the number of nodes"
+    return f"{WORDS[found]} ({found}, chosen by {why})"
 
 
 def unsolved_words(engine: Engine, solver: LinearSolver) -> str:
@@ -136,15 +143,16 @@ def factorised(program: Program, solvers: Sequence[LinearSolver]) -> dict[str, R
 
 
 def linear_solver(
-    linear: Linear, grid: Grid, coupling: Pattern, held: Field, name: str, *, keep: bool = False
+    linear: Linear, device: Device, coupling: Pattern, held: Field, name: str, *, keep: bool = False
 ) -> LinearSolver:
-    """Return the solver on a grid with one or two axes and 3 unknowns per node; `held` is not 0 at contacts.
+    """Return the solver for a device with one or two axes and 3 unknowns per node; `held` is not 0 at contacts.
 
     `keep`: sparse factors are kept for further right sides of the same matrix.
     """
+    grid = device.grid
     if grid.ndim == 1:
         return BlockLines(grid, "x", 3, name, coupling)
-    found = chosen(linear, grid)
+    found = chosen(linear, device)
     if found == "krylov":
         # Currents of electrons and holes are of the same kind.
         return Iterative(grid, 3, coupling, held, ((0,), (1, 2)), name=name, factors=True, keep=keep)

@@ -128,8 +128,8 @@ class Newton:
         ))  # fmt: skip
         put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
         put(self, "lines", linear_solver(
-            self.linear, grid, pattern(self.ionisation, self.coefficients.tunnelling), self.coefficients.held,
-            f"{self.name} lines", keep=self.keep,
+            self.linear, self.coefficients.device, pattern(self.ionisation, self.coefficients.tunnelling),
+            self.coefficients.held, f"{self.name} lines", keep=self.keep,
         ))  # fmt: skip
         for item in ("iterations", "converged", "place", "worst"):
             put(self, item, Register(f"{self.name} {item}", "i8"))

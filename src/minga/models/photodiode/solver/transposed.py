@@ -68,14 +68,15 @@ class Transposed:
 
     def __post_init__(self) -> None:
         coefficients, put = self.newton.coefficients, object.__setattr__
-        grid, linear = coefficients.device.grid, self.linear
-        if grid.ndim > 1 and chosen(linear, grid) == "krylov":
+        device, linear = coefficients.device, self.linear
+        grid = device.grid
+        if grid.ndim > 1 and chosen(linear, device) == "krylov":
             linear = "sparse"  # a preconditioner of the transposed matrix is not worth its while
         turned: Pattern = tuple(zip(*self._pattern))
         held, name = coefficients.held, self.name
         put(self, "noise", Field(f"{name}round-off of fluxes", grid, centre="x"))
         put(self, "weights", Field(f"{name}weight of a plane", grid, centre="x"))
-        put(self, "lines", linear_solver(linear, grid, turned, held, f"{name}transposed lines"))
+        put(self, "lines", linear_solver(linear, device, turned, held, f"{name}transposed lines"))
         put(self, "solution", tuple(Field(f"{name}adjoint {k}", grid, boundary=fixed(0.0)) for k in range(3)))
         past = self.newton.history
         put(self, "history", None if past is None else HistoryAdjoint(past, name))

@@ -6,6 +6,7 @@ junction is where the doping first changes its sign; from there both sides are d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 
-__all__ = ["Depletion", "built_in_voltage", "debye_lengths", "neutral_potential", "photocurrent_sign"]
+__all__ = ["Depletion", "built_in_voltage", "debye_lengths", "neutral_potential", "photocurrent_sign", "reverse_sign"]
 
 Floats = NDArray[np.float64]
 
@@ -44,11 +45,16 @@ def _neutral(device: Device) -> Floats:
     return found
 
 
-def photocurrent_sign(device: Device) -> float:
-    """Return 1 if light drives a current from the cathode to the anode, -1 for a diode with its n side at the anode."""
+def reverse_sign(device: Device) -> float:
+    """Return the sign of the voltages in reverse bias: -1, 1 with the n side at the anode, 0 without a junction."""
     phi = _neutral(device)
     anode, cathode = (float(phi[device.terminal(name).nodes].mean()) for name in ("anode", "cathode"))
-    return -1.0 if cathode - anode < -_HOMOTYPE else 1.0
+    return 0.0 if abs(cathode - anode) <= _HOMOTYPE else math.copysign(1.0, anode - cathode)
+
+
+def photocurrent_sign(device: Device) -> float:
+    """Return 1 if light drives a current from the cathode to the anode, -1 for a diode with its n side at the anode."""
+    return -reverse_sign(device) or 1.0
 
 
 def built_in_voltage(device: Device) -> float:

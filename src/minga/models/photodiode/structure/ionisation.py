@@ -176,7 +176,7 @@ class SetSettings(BaseModel):
         for pieces in (self.electrons, self.holes):
             ends = [math.inf if piece.to is None else piece.to for piece in pieces]
             if ends[-1] != math.inf or any(b <= a for a, b in pairwise(ends)):
-                raise ValueError("pieces must be in ascending order of to, and the last one must have no to")
+                raise ValueError("pieces with ascending to, of which the last one has none")
         return self
 
     def made(self, name: str) -> IonisationSet:

@@ -15,6 +15,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.structure.heavy import JainRoulston, Level, Slotboom
 from minga.models.photodiode.structure.indices import IndexSaid, index_of
 from minga.models.photodiode.structure.ionisation import SetSettings
+from minga.models.photodiode.structure.limits import check_material
 from minga.models.photodiode.structure.materials import Absorption, CaugheyThomas, Material, Saturation
 from minga.models.photodiode.structure.tunnelling import TunnellingSetSettings
 from minga.models.photodiode.structure.vurgaftman import alloys
@@ -80,9 +81,9 @@ class _Absorption(_Cited):
     @model_validator(mode="after")
     def _fit(self) -> _Absorption:
         if len(self.wavelengths) != len(self.coefficients):
-            raise ValueError(f"{len(self.wavelengths)} wavelengths and {len(self.coefficients)} coefficients")
+            raise ValueError("as many coefficients as wavelengths")
         if any(b <= a for a, b in zip(self.wavelengths, self.wavelengths[1:])):
-            raise ValueError("the wavelengths are not in ascending order")
+            raise ValueError("ascending wavelengths")
         return self
 
 
@@ -195,7 +196,9 @@ def _material(name: str, table: Mapping[str, Any], directory: Path) -> Material:
     if said.index is not None:
         index = values["index"] = index_of(said.index, directory, f"{name}.index")
         sources |= {"index": index.source} if index.source else {}
-    return Material(**values, sources=sources)
+    material = Material(**values, sources=sources)
+    check_material(material)
+    return material
 
 
 def _alloy(name: str, x: float) -> tuple[str, float]:
