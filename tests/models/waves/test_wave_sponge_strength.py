@@ -55,7 +55,7 @@ def test_what_goes_through_and_back_follows_from_the_width(cells: int) -> None:
         face = Sponge(cells)
         logarithms = np.log(face.factors(np.arange(1, cells + 1), H, speed, 1e-3))
         through = -2 * logarithms.sum() * H / (speed * 1e-3)
-        expected = 0.75 * math.sqrt(cells) * (1 + 1.5 / cells)
+        expected = 0.85 * math.sqrt(cells) * (1 + 1.5 / cells)
         assert expected * (1 - 1e-3) < through < 1.13 * expected
 
 

@@ -119,7 +119,7 @@ class Sponge:
         Cells of the layers.
     strength
         The strength of the damping; None: that with which the fastest waves, straight through a layer and back, are
-        multiplied by exp(-0.75 sqrt(cells)) at any time step (`strength_for`).
+        multiplied by exp(-0.85 sqrt(cells)) at any time step (`strength_for`).
     """
 
     cells: int = 40
@@ -255,7 +255,7 @@ class Cpml:
         return _rounded(a), _rounded(b)
 
 
-_THROUGH: Final = 0.75
+_THROUGH: Final = 0.85
 """Exponent of the damping by a sponge of one cell; larger values reflect more (docs/decisions/sponges.md)."""
 
 Face = Release | Free | Rigid | Periodic | Random | Sponge | Cpml
