@@ -33,6 +33,7 @@ ALLOWED = {
     "models/photodiode/recurrence.py": ({"np.linalg", "@"}, "the solution is refined until they do not matter"),
     "models/waves/frequency_bands.py": ({"np.fft"}, "rounded to twelve digits"),
     "models/waves/preflight.py": ({"math.sin", "math.cos", "math.asin"}, "notes for people"),
+    "models/waves/reflection.py": ({"np.exp", "math.log10"}, "notes for people"),
     "models/waves/wavelet_file.py": ({"np.fft"}, "only the place of the largest value is used"),
 }
 """What files may use all the same, and why."""

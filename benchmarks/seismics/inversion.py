@@ -42,7 +42,7 @@ Found = Mapping[str, Any]
 def measure_inversion(quick: bool) -> dict[str, Any]:
     """Return misfits, errors of the models and seconds of both programs, and how far data and gradients differ."""
     section = Section.quick() if quick else Section()
-    sponge, matched = Sponge(section.sponge), Cpml(section.layer)
+    sponge, matched = Sponge(section.sponge, 0.16), Cpml(section.layer)
     found = {"minga": _searched(section, sponge), "minga, matched layers": _searched(section, matched)}
     if installed():
         found["devito"] = _devito(section)

@@ -23,8 +23,8 @@ class Section:
     cells
         Cells along z and x.
     layer, sponge, damped
-        Cells at each face: of minga's matched layers, of its sponges, which leave as large an error of the data as the
-        40 damping layers of Devito's examples, and of these.
+        Cells at each face: of minga's matched layers, of its sponges of strength 0.16, which leave as large an error
+        of the data as the 40 damping layers of Devito's examples, and of these.
     spacing, dt
         Metres between cells; seconds of a step.
     steps

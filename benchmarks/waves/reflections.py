@@ -39,10 +39,11 @@ FREQUENCIES: Final = {1: (15.0, 30.0), 2: (15.0, 30.0), 3: (30.0,)}
 SIZES: Final = {1: (40, 620, 100), 2: (40, 1200, 205), 3: (16, 450, 76)}
 """Cells along an axis, steps, and cells added at each end for the model from whose ends nothing returns."""
 LAYERS: Final[dict[str, Face]] = {
+    "sponge = 10": Sponge(10),
     "sponge = 20": Sponge(20),
     "sponge = 40": Sponge(40),
-    "sponge = 40, strength = 0.25": Sponge(40, 0.25),
     "sponge = 60": Sponge(60),
+    "sponge = 40, strength = 0.16": Sponge(40, 0.16),
     "cpml = 6": Cpml(6),
     "cpml = 12": Cpml(12),
     "random = 16": Random(16),

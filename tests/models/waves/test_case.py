@@ -52,7 +52,9 @@ def test_a_case_is_the_model_it_says(tmp_path: Path) -> None:
     assert model.traces is not None
     assert model.traces.positions == ((0, 0, 0), (0, 0, 50), (0, 0, 100), (0, 0, 150))
     assert (model.traces.every, model.traces.dt, model.traces.sources) == (3, dt, ((50, 50, 70),))
-    assert {what for what, _ in model.notes} == {"time step", "velocities", "P waves", "dispersion", "SV waves"}
+    assert {what for what, _ in model.notes} == {
+        "time step", "velocities", "P waves", "dispersion", "SV waves", "sponge"
+    }  # fmt: skip
     limit = model.parameters["dt_limit"]
     assert isinstance(limit, float)
     assert 0.65 * limit < dt <= 0.75 * limit

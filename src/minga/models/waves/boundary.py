@@ -118,33 +118,67 @@ class Sponge:
     cells
         Cells of the layers.
     strength
-        The strength of the damping.
+        The strength of the damping; None: that with which the fastest waves, straight through a layer and back, are
+        multiplied by exp(-0.85 sqrt(cells)) at any time step (`strength_for`).
     """
 
     cells: int = 40
-    strength: float = 0.16
+    strength: float | None = None
 
     def __post_init__(self) -> None:
         _check_cells("sponge", self.cells)
-        if not (math.isfinite(self.strength) and self.strength > 0):
+        if self.strength is not None and not (math.isfinite(self.strength) and self.strength > 0):
             raise CaseError(
-                f"the sponge's strength is {self.strength}", key="fletcher.boundary.strength", remedy="0.16 is usual"
+                f"the sponge's strength is {self.strength}",
+                key="fletcher.boundary.strength",
+                remedy="leave it out, or give a positive number",
             )
 
-    def factors(self, away: NDArray[np.int64]) -> Floats:
+    def strength_for(self, spacing: float, fastest: float, dt: float) -> float:
+        """Return the strength on a grid.
+
+        Where none is given, the damping per unit of time depends on the width of the layer and the largest velocity.
+        That is rounded up to one of eight steps in a factor of two: the layers of an inversion stay as they are
+        while its velocities change a little.
+
+        Parameters
+        ----------
+        spacing
+            Metres between cells.
+        fastest
+            The largest velocity, m/s.
+        dt
+            Seconds of a step.
+
+        Returns
+        -------
+        float
+            The strength.
+        """
+        if self.strength is not None:
+            return self.strength
+        share, exponent = math.frexp(fastest)
+        speed = math.ldexp(math.ceil(16 * share) / 16, exponent)
+        # Through the layer and back waves are multiplied by exp(-2/3 strength^2 cells spacing / (speed dt)).
+        return math.sqrt(1.5 * _THROUGH * math.sqrt(self.cells) * speed * dt / (self.cells * spacing))
+
+    def factors(self, away: NDArray[np.int64], spacing: float, fastest: float, dt: float) -> Floats:
         """Return the factors of cells by their depth in the layer.
 
         Parameters
         ----------
         away
             Depths in cells, 0 outside the layer.
+        spacing, fastest, dt
+            As for `strength_for`.
 
         Returns
         -------
         ndarray
             Factors, f8 of the same shape.
         """
-        return _rounded(portable.exp(-np.square(self.strength * away / self.cells)))
+        strength = self.strength_for(spacing, fastest, dt)
+        return _rounded(portable.exp(-np.square(strength * away / self.cells)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +254,9 @@ class Cpml:
             a = np.where(damping > 0, damping / (damping + slow) * (b - 1), 0.0)
         return _rounded(a), _rounded(b)
 
+
+_THROUGH: Final = 0.85
+"""Exponent of the damping by a sponge of one cell; larger values reflect more (docs/decisions/sponges.md)."""
 
 Face = Release | Free | Rigid | Periodic | Random | Sponge | Cpml
 """Boundary of one face of a model."""

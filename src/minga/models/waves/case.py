@@ -35,6 +35,7 @@ from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
 from minga.models.waves.preflight import dispersion_of, notes_of, warnings_of
 from minga.models.waves.receivers import Receivers
+from minga.models.waves.reflection import sponge_notes
 from minga.models.waves.settings import (
     BOUNDARY_FORM,
     BoundarySettings,
@@ -124,7 +125,10 @@ class Inspected:
     def notes(self, dt: float, sources: Sequence[Source], divided: str = "") -> tuple[tuple[str, str], ...]:
         """Return notes before a run as pairs of a label and its text; `divided` names times that the step divides."""
         medium, spacing, options = self.found.medium, self.found.spacing, self.options
-        notes = notes_of(self.extremes, self.limit, spacing, dt, sources, divided)
+        notes = [
+            *notes_of(self.extremes, self.limit, spacing, dt, sources, divided),
+            *sponge_notes(self.faces, spacing, self.extremes.fastest_p, dt, sources),
+        ]
         if options["form"] == "selfadjoint" and not (medium.isotropic or medium.vertical):
             return tuple(notes)
         orders = options["order"], options["time_order"]

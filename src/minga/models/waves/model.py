@@ -19,6 +19,7 @@ from minga.models.waves.medium import Medium
 from minga.models.waves.preparation import prepare, step_limit
 from minga.models.waves.receivers import Receivers, traces_of
 from minga.models.waves.recorded import record_taps
+from minga.models.waves.reflection import sponge_notes
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.source_density import density_warnings
 from minga.models.waves.stability import Extremes
@@ -147,6 +148,9 @@ def fletcher(
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), waves.style)),
         traces=traces_of(receivers, record, waves.dt, waves.domain, _points(chosen)),
         clock=Clock(dt=waves.dt),
+        notes=tuple(
+            sponge_notes(waves.faces, waves.spacing, waves.extremes.fastest_p, waves.dt, chosen)
+        ),
         warnings=tuple(density_warnings(chosen, waves.sampler, waves.domain)) if medium.has_density else (),
         parameters={
             "dt": waves.dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,

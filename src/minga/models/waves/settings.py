@@ -202,7 +202,8 @@ class BoundarySettings(BaseModel):
 
     sponge: Annotated[int | None, Field(ge=1, le=1000, description="cells of a damping layer around the model")] = None
     strength: Annotated[
-        Positive | None, Field(description="damping of the sponge: 0.16 by default, and 0.25 returns less")
+        Positive | None,
+        Field(description="damping of the sponge in each step; by default what suits its width, velocities and dt"),
     ] = None
     random: Annotated[int | None, Field(ge=1, le=1000, description="cells with random velocities")] = None
     cpml: Annotated[

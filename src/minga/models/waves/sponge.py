@@ -18,38 +18,47 @@ import numpy as np
 from minga.engine.program import Program
 from minga.lang.kernel import Kernel
 from minga.models.waves.absorption import Profiles, depths, profile_field
-from minga.models.waves.boundary import Cpml, Pairs, Sponge, kinds, layer_boxes
+from minga.models.waves.boundary import Cpml, Sponge, kinds, layer_boxes
 from minga.models.waves.source import PlaneSource, Source, plane_box
 from minga.space.box import Box
 from minga.space.field import Field, Slot
-from minga.space.grid import Grid
 
 if TYPE_CHECKING:
+    from minga.models.waves.elastic.waves import ElasticWaves
     from minga.models.waves.waves import Waves
 
 __all__ = ["damps_in_kernel", "record_damping", "sponge_profiles"]
 
 
-def record_damping(step: Program, waves: Sequence[Field], faces: Pairs) -> Profiles:
+def record_damping(step: Program, waves: Waves | ElasticWaves, fastest: float) -> Profiles:
     """Record the damping of the waves at both time levels in sponges, and return its coefficients."""
-    profiles, inside = sponge_profiles(waves[0].grid, waves[0].dtype, faces)
-    levels: list[Field | Slot] = [*waves, *(f.previous for f in waves if f.slots > 1)]
-    for box in layer_boxes(waves[0].grid.shape, inside):
+    profiles, inside = sponge_profiles(waves, fastest)
+    levels: list[Field | Slot] = [*waves.fields, *(f.previous for f in waves.fields if f.slots > 1)]
+    for box in layer_boxes(waves.grid.shape, inside):
         step.apply(_DAMP, levels, [*profiles], region=box)
     return profiles
 
 
-def sponge_profiles(grid: Grid, dtype: str, faces: Pairs) -> tuple[Profiles, Box]:
-    """Return the coefficients of sponges, and the box of the cells outside these."""
+def sponge_profiles(waves: Waves | ElasticWaves, fastest: float) -> tuple[Profiles, Box]:
+    """Return the coefficients of sponges where waves have a largest velocity, and the box of the cells outside these.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    fastest
+        The largest velocity, m/s.
+    """
+    grid, dtype = waves.grid, waves.fields[0].dtype
     profiles: Profiles = {}
     low, high = [0] * grid.ndim, list(grid.shape)
-    for axis, (pair, length) in enumerate(zip(faces, grid.shape, strict=True)):
+    for axis, (pair, length) in enumerate(zip(waves.faces, grid.shape, strict=True)):
         if not any(isinstance(face, Sponge) for face in pair):
             continue
         factors = np.ones(length)
         for face, away in zip(pair, depths(pair, length), strict=True):
             if isinstance(face, Sponge):
-                factors = factors * face.factors(away)
+                factors = factors * face.factors(away, waves.domain.spacing[axis], fastest, waves.dt)
         profiles[profile_field("sponge", axis, grid, dtype)] = factors
         low[axis], high[axis] = (
             end * length + sign * (face.cells if isinstance(face, Sponge) else 0)
@@ -64,7 +73,7 @@ def damps_in_kernel(waves: Waves, sources: Sequence[Source]) -> bool:
         return False
     if len(waves.shape) < 3:
         return False
-    inside = sponge_profiles(waves.grid, waves.fields[0].dtype, waves.faces)[1]
+    inside = sponge_profiles(waves, waves.extremes.fastest_p)[1]
     added = [box for source in sources if source.injection == "physical" for box in _boxes(source, waves)]
     return all(inside.contains(box) for box in added)
 

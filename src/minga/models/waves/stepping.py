@@ -66,7 +66,7 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     memories: tuple[Field, ...] = ()
     profiles: Profiles = {}
     if fused := damps_in_kernel(waves, sources):
-        profiles = sponge_profiles(waves.grid, waves.fields[0].dtype, waves.faces)[0]
+        profiles = sponge_profiles(waves, waves.extremes.fastest_p)[0]
 
     def layers(stretched: Stretched) -> None:
         nonlocal memories
@@ -78,7 +78,7 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     record_advance(step, waves, sources, [*profiles], layers)
     step.rotate(*waves.fields)
     if kinds(waves.faces, Sponge) and not fused:
-        profiles |= record_damping(step, waves.fields, waves.faces)
+        profiles |= record_damping(step, waves, waves.extremes.fastest_p)
     step.let(STEP, STEP + 1)
     relaxed = (*waves.corrections, *waves.memories, *waves.strengths)
     fields = (*waves.fields, *waves.increments, *waves.medium, *relaxed, *memories, *profiles)

@@ -27,6 +27,7 @@ from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
 from minga.models.waves.preflight import FEWEST, step_note, too_coarse, warnings_of
+from minga.models.waves.reflection import sponge_notes
 from minga.models.waves.settings import QuantityFile
 from minga.models.waves.wavelets import Signal
 
@@ -63,6 +64,12 @@ class Inspected:
     speeds: Speeds
     limit: float
     attenuation: Attenuation | None
+
+    def notes(self, dt: float, sources: Sequence[ElasticSource], divided: str = "") -> Iterator[tuple[str, str]]:
+        """Yield notes before a run as pairs of a label and its text; `divided` names times that the step divides."""
+        yield from notes_before(self.speeds, self.limit, self.spacing, dt, sources, divided)
+        faces = faces_of(self.boundary, len(self.cells))
+        yield from sponge_notes(faces, self.spacing, self.speeds.fastest_p, dt, sources, staggered=True)
 
 
 def inspected(
@@ -104,7 +111,7 @@ def _made(
         receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
         attenuation=found.attenuation,
     )  # fmt: skip
-    notes = tuple(notes_before(speeds, limit, spacing, dt, sources, divided(settings.dt, times)))
+    notes = tuple(found.notes(dt, sources, divided(settings.dt, times)))
     return replace(
         model,
         notes=notes,

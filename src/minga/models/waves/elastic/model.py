@@ -24,6 +24,7 @@ from minga.models.waves.elastic.stepping import elastic_stepping
 from minga.models.waves.elastic.waves import prepare_elastic
 from minga.models.waves.receivers import Receivers, traces_of
 from minga.models.waves.recorded import record_sensors
+from minga.models.waves.reflection import sponge_notes
 
 __all__ = ["elastic"]
 
@@ -130,6 +131,9 @@ def elastic(
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), style)),
         traces=traces_of(receivers, record, waves.dt, domain, [source.position for source in chosen]),
         clock=Clock(dt=waves.dt),
+        notes=tuple(
+            sponge_notes(waves.faces, domain.spacing, waves.speeds.fastest_p, waves.dt, chosen, staggered=True)
+        ),
         parameters={
             "dt": waves.dt, "order": order, "boundary": repr(waves.boundary),
             "inside": [list(domain.inside.lo), list(domain.inside.hi)], "dt_limit": waves.limit,

@@ -63,7 +63,7 @@ def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> S
         if waves.relaxation is not None:
             record_relaxation(step, waves)
     if kinds(faces, Sponge):
-        profiles |= record_damping(step, waves.fields, faces)
+        profiles |= record_damping(step, waves, waves.speeds.fastest_p)
     step.let(STEP, STEP + 1)
     initial: dict[str, Start] = {**waves.start(), **{item.name: values for item, values in profiles.items()}}
     relaxed = [item for items in waves.memories.values() for item in items]
