@@ -353,11 +353,10 @@ def _beside(problem: Problem, face: FaceValues, number: int, concentrations: Rea
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
     assert above is not None
-    if isinstance(solution, Equilibrium):
-        return solution.beside(number, face.equilibrium, above, down, here)
-    if isinstance(solution, Solution):
-        return solution.beside(number, [where(above, c[down], c[here]) for c in concentrations])
-    return None
+    if solution is None:
+        return None
+    cells, values = ([where(above, f[down], f[here]) for f in fields] for fields in (concentrations, face.equilibrium))
+    return solution.beside(number, cells) if isinstance(solution, Solution) else solution.beside(number, values, cells)
 
 
 def _driving(problem: Problem, ion: str, difference: Node, opposed: Number) -> Node:
