@@ -94,7 +94,8 @@ class Mixed:
     bulk
         `activity` in the bath.
     path
-        The path from the cell to the metal where only this total passes.
+        The path from the cell to the metal where only this total passes. Where others pass as well, what their fluxes
+        add to it is neglected.
     """
 
     diffusivity: Node
@@ -108,13 +109,13 @@ class Mixed:
         """Return the logarithm of the activity coefficient over that in the bath, to which references belong."""
         return self.activity - self.bulk
 
-    def to_edge(self, rho: Number | None) -> Number:
-        """Return what ln(c_e/c) adds to z F/RT (metal - edge); 0 where `rho` tells that others pass as well."""
-        return 0.0 if rho is None else self.charge * self.path.potential + (self.path.activity - 1.0)
+    def to_edge(self, _rho: Number | None) -> Node:
+        """Return what ln(c_e/c) adds to z F/RT (metal - edge)."""
+        return self.charge * self.path.potential + (self.path.activity - 1.0)
 
-    def moved(self, rho: Number | None) -> Number:
+    def moved(self, _rho: Number | None) -> Node:
         """Return the ratio rho of the flux, by which it exceeds that of `diffusivity`."""
-        return 0.0 if rho is None else self.path.diffusivity / self.diffusivity - 1.0
+        return self.path.diffusivity / self.diffusivity - 1.0
 
 
 @dataclass(frozen=True, slots=True)
