@@ -11,11 +11,12 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.models.electrodeposition.curvature import curved
-from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
+from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving
 from minga.models.electrodeposition.film import behind
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.species_flux import species_flux
 from minga.models.electrodeposition.transport import driving
 from minga.space.box import Box
 

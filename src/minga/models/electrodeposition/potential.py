@@ -32,10 +32,11 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.curvature import curved
-from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
+from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving
 from minga.models.electrodeposition.film import behind, covered
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Flux, Problem
+from minga.models.electrodeposition.species_flux import species_flux
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Formula, driving, volume
 from minga.solve.elliptic import Elliptic

@@ -22,11 +22,12 @@ from minga.models.electrodeposition.couples import Couples, from_partner, gains
 from minga.models.electrodeposition.curvature import Curvature, curved
 from minga.models.electrodeposition.electrodes import surfaces
 from minga.models.electrodeposition.equilibrium import NAMES, Equilibrium, speciate
-from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
+from minga.models.electrodeposition.faces import Drive, face_values, moving
 from minga.models.electrodeposition.film import behind, film_fields
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem, largest_given
 from minga.models.electrodeposition.rows import arriving, diagonal, from_neighbours, volume
+from minga.models.electrodeposition.species_flux import species_flux
 from minga.models.electrodeposition.state import State
 from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
 from minga.solve.laplacian import step
