@@ -32,13 +32,14 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.curvature import curved
-from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving
+from minga.models.electrodeposition.faces import Drive, displacement, face_values, has_metal, moving
 from minga.models.electrodeposition.film import behind, covered
+from minga.models.electrodeposition.formula import Formula
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Flux, Problem
+from minga.models.electrodeposition.rows import volume
 from minga.models.electrodeposition.species_flux import species_flux
 from minga.models.electrodeposition.state import State
-from minga.models.electrodeposition.transport import Formula, driving, volume
 from minga.solve.elliptic import Elliptic
 from minga.solve.krylov import axpy
 from minga.solve.laplacian import step
@@ -271,7 +272,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         spread: CellReader, up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers,
         equilibrium: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
     ) -> dict[str, Reduced] | None:  # fmt: skip
-        drive = driving(voltage, at_cathode, at_anode)
+        drive = Drive(voltage, at_cathode, at_anode)
         face = curved(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), bent)
         crossed = behind(problem, face, film, equilibrium)
         v = moving(velocity, previous, axis, ratio)
@@ -346,7 +347,7 @@ def charge_at_metal(problem: Problem, lengths: Lengths, axis: int, *, cathode: b
         kind: CellReader, phi: CellReader, widths: Readers, charge: CellReader, *, voltage: Node
     ) -> Reduced:
         zero = as_node(0.0)
-        face = face_values(problem, lengths, axis, kind, phi, widths, driving(voltage, zero, zero))
+        face = face_values(problem, lengths, axis, kind, phi, widths, Drive(voltage, zero, zero))
         assert face.above is not None and face.below is not None and face.cathode is not None  # noqa: PT018
         inwards = where(face.above, face.difference, -face.difference) * displacement(problem, face)
         own = face.cathode if cathode else ~face.cathode
