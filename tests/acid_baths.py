@@ -34,22 +34,24 @@ def log_g(strength: float) -> Floats:
 def forms(metal: float, hydrogen: float, sulphate: float) -> tuple[Floats, float]:
     """Concentrations of the five forms, and the ionic strength, mol/l, by two nested searches."""
 
-    def at(strength: float) -> Floats:
-        g = np.exp(log_g(strength))
-        pair, acid = 10**2.31 * g[0] * g[2], 10**1.988 * g[1] * g[2] / g[3]
-
-        def off(s: float) -> float:
-            return s + metal * pair * s / (1 + pair * s) + hydrogen * acid * s / (1 + acid * s) - sulphate
-
-        s = brentq(off, 0.0, sulphate, xtol=1e-16, rtol=1e-14)
+    def at(strength: float) -> list[float]:
+        g = log_g(strength)
+        pair, acid = 10**2.31 * math.exp(g[0] + g[2]), 10**1.988 * math.exp(g[1] + g[2] - g[3])
+        s, before = sulphate / (1 + pair * metal + acid * hydrogen), 0.0
+        while abs(s - before) > 1e-14 * s:
+            m, h = metal / (1 + pair * s), hydrogen / (1 + acid * s)
+            off = s * (1 + pair * m + acid * h) - sulphate
+            slope = 1 + pair * m / (1 + pair * s) + acid * h / (1 + acid * s)
+            before, s = s, s - off / slope
         m, h = metal / (1 + pair * s), hydrogen / (1 + acid * s)
-        return np.array([m, h, s, hydrogen * acid * s / (1 + acid * s), metal * pair * s / (1 + pair * s)])
+        return [m, h, s, h * acid * s, m * pair * s]
 
     def missing(strength: float) -> float:
-        return float(0.5 * (CHARGES**2 * at(strength)).sum()) - strength
+        m, h, s, held, _ = at(strength)
+        return 0.5 * (4 * m + h + 4 * s + held) - strength
 
     found = brentq(missing, 1e-9, 10.0, xtol=1e-15, rtol=1e-13)
-    return at(found), found
+    return np.array(at(found)), found
 
 
 def mobilities(strength: float) -> Floats:
@@ -139,7 +141,7 @@ def steady(bottom: float, acid: float, length: float, metal: float = 0.1) -> Ste
 
         end.terminal = True  # type: ignore[attr-defined]
         begin = [hydrogen, 0.0, 0.0, 0.0, 0.0, 0.0]
-        found = solve_ivp(slope, (math.log(bottom), 1.0), begin, method="DOP853", rtol=1e-8, atol=1e-11, events=end)
+        found = solve_ivp(slope, (math.log(bottom), 1.0), begin, method="DOP853", rtol=1e-7, atol=1e-9, events=end)
         assert found.status == 1
         return np.asarray(found.y[:, -1])
 
@@ -147,7 +149,7 @@ def steady(bottom: float, acid: float, length: float, metal: float = 0.1) -> Ste
         found = profile(*map(float, x))
         return [found[4] / metal - 1.0, found[5] / (2 * acid) - 1.0]
 
-    found = root(off, [1.5 * (metal - bottom), 2.1 * acid], tol=1e-9)
-    assert np.abs(off(found.x)).max() < 1e-7
+    found = root(off, [1.5 * (metal - bottom), 2.1 * acid], tol=1e-8)
+    assert np.abs(off(found.x)).max() < 1e-6
     left = profile(*map(float, found.x))
     return Steady(2 * F * found.x[0] * 1e-6 / length, (left[1] + 0.5 * left[2]) * RT / F)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from minga.compile.numpy import BoundArray, evaluate
 from minga.lang.cell import CellReader
+from minga.lang.expr import as_node
 from minga.lang.kernel import FieldType, Kernel, Signature
 from minga.lang.types import as_dtype
 from minga.models.electrodeposition.electrolytes import bath
@@ -32,8 +36,11 @@ def solution_of(metal: bool) -> Equilibrium:
     return found
 
 
-def beside(metal: Floats, hydrogen: Floats, name: str, solution: Equilibrium) -> tuple[Floats, Floats]:
+def beside(
+    metal: Floats, hydrogen: Floats, name: str, solution: Equilibrium, left: float | None = None
+) -> tuple[Floats, Floats]:
     """What ln(c_e/c) adds to the potential at the edge, and the ratio of the flux, of one ion at a metal."""
+    part = None if left is None else as_node(left)
     known = [forms(m, h, m + 0.5 * h) for m, h in zip(metal, hydrogen, strict=True)]
     c = np.array([base for base, _ in known]).T
     whole = {"Cu": metal, "H": hydrogen, "SO4": metal + 0.5 * hydrogen}
@@ -44,7 +51,7 @@ def beside(metal: Floats, hydrogen: Floats, name: str, solution: Equilibrium) ->
 
     def ratios(values: list[CellReader], totals: list[CellReader], edge: CellReader, moved: CellReader) -> None:
         found = solution.beside(solution.names.index(name), [v[0] for v in values], [t[0] for t in totals])
-        edge[0], moved[0] = found.to_edge(1.0), found.moved(1.0)
+        edge[0], moved[0] = found.to_edge(1.0, part), found.moved(1.0)
 
     one = FieldType(as_dtype("f8"), (0,))
     graph = Kernel(ratios).graph(Signature(1, ((one,) * len(fields), (one,) * len(totals), one, one)))
@@ -72,6 +79,20 @@ def test_the_last_copper_leaves_acid_as_it_is() -> None:
         edge, moved = beside(metal + 0.0 * hydrogen, hydrogen, "Cu", solution_of(metal=True))
         assert edge == pytest.approx(0.0, abs=1e-8)
         assert moved == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize(("metal", "hydrogen"), [(0.013, 0.0475), (0.03, 0.046), (0.05, 0.98)])
+def test_the_way_to_an_edge_with_little_copper(metal: float, hydrogen: float) -> None:
+    """By steps of the middle; the tangent would be wrong by 50 to 150 %."""
+    left, steps = 0.005 / metal, 5
+    edge, _ = beside(np.array([metal]), np.array([hydrogen]), "Cu", solution_of(metal=True), left)
+    logs, whole, h = np.linspace(math.log(metal), math.log(0.005), steps + 1), 0.0, hydrogen
+    for low, high in itertools.pairwise(logs):
+        start, by = path(math.exp(low), h), float(high - low)
+        middle = path(math.exp(0.5 * float(low + high)), h + 0.5 * by * float(start.totals[1]))
+        whole += by * (2.0 * middle.potential + middle.activity - 1.0)
+        h += by * float(middle.totals[1])
+    assert edge[0] * math.log(left) == pytest.approx(whole, rel=3e-2)
 
 
 def assert_paths(edge: Floats, moved: Floats, metal: Floats, hydrogen: Floats, number: int, charge: int) -> None:

@@ -6,7 +6,7 @@ step can evaluate it at its end: `leaving` >= 0 enters the diagonal, `arriving` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from minga.models.electrodeposition.concentrated import Beside
 from minga.models.electrodeposition.equilibrium import Mixed
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
-from minga.models.electrodeposition.neutral import LARGEST, Edge, kinetic_edge, reversible_edge
+from minga.models.electrodeposition.neutral import LARGEST, TINY, Edge, kinetic_edge, reversible_edge
 from minga.models.electrodeposition.problem import (
     ButlerVolmer,
     Electrode,
@@ -169,18 +169,10 @@ def _reversible(reference: float, charge: float, wall: Wall) -> ElectrodeFlux:
 
     In a concentrated solution it is one of activities.
     """
-    driving, (at_edge, through) = charge * wall.difference, _ratios(wall)
+    driving = charge * wall.difference
     if wall.beside is not None and reference != 0.0:
         driving = driving - wall.beside.excess(reference)
-    return _through(wall, charge, reversible_edge(reference, at_edge, driving, wall.cell), through)
-
-
-def _ratios(wall: Wall) -> tuple[Number, Number]:
-    """Return the ratio rho of the condition at the edge, and that of the flux."""
-    if wall.beside is not None:
-        return wall.beside.to_edge(wall.rho), wall.beside.moved(wall.rho)
-    rho = 0.0 if wall.rho is None else wall.rho
-    return rho, rho
+    return _through(wall, charge, lambda rho: reversible_edge(reference, rho, driving, wall.cell))
 
 
 def _kinetics(
@@ -232,20 +224,34 @@ def _neutral_kinetics(surface: ButlerVolmer, species: Species, problem: Problem,
     electrons = abs(species.charge) if surface.electrons is None else surface.electrons
     charge = species.charge * problem.beta
     rate = wall.area * surface.exchange / (electrons * problem.constants.faraday)
-    driving, (at_edge, through) = charge * (wall.difference - surface.equilibrium), _ratios(wall)
+    driving = charge * (wall.difference - surface.equilibrium)
     if wall.beside is not None:
         # The metal is in equilibrium with the activity; the rates vary with the concentration.
         driving = driving - wall.beside.excess(surface.reference)
-    found = kinetic_edge(
-        rate / (wall.conductance * (1.0 + through)), surface.reference, surface.transfer, electrons / species.charge,
-        at_edge, driving, wall.cell, surface.order, anodic=surface.anodic,
-    )  # fmt: skip
-    return _through(wall, charge, found, through)
+    scaled = rate / (wall.conductance * (1.0 + _moved(wall)))
+    return _through(wall, charge, lambda rho: kinetic_edge(
+        scaled, surface.reference, surface.transfer, electrons / species.charge, rho, driving, wall.cell, surface.order,
+        anodic=surface.anodic,
+    ))  # fmt: skip
 
 
-def _through(wall: Wall, charge: Number, edge: Edge, rho: Number) -> ElectrodeFlux:
-    """Return the flux through the half cell between its centre and the edge of the double layer."""
-    conductance = wall.conductance * (1.0 + rho)
+def _moved(wall: Wall) -> Number:
+    """Return the ratio rho of the flux."""
+    if wall.beside is not None:
+        return wall.beside.moved(wall.rho)
+    return 0.0 if wall.rho is None else wall.rho
+
+
+def _through(wall: Wall, charge: Number, edge_of: Callable[[Number], Edge]) -> ElectrodeFlux:
+    """Return the flux through the half cell to the edge of the double layer, which depends on the ratio rho there."""
+    if wall.beside is None:
+        edge = edge_of(0.0 if wall.rho is None else wall.rho)
+    else:
+        edge = edge_of(wall.beside.to_edge(wall.rho))
+    if isinstance(wall.beside, Mixed):
+        left = 1.0 - edge.leaving + edge.arriving / mg.max(wall.cell, TINY)
+        edge = edge_of(wall.beside.to_edge(wall.rho, as_node(left)))
+    conductance = wall.conductance * (1.0 + _moved(wall))
     return ElectrodeFlux(conductance * edge.leaving, conductance * edge.arriving, charge * conductance * edge.slope)
 
 

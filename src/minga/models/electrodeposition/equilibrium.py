@@ -109,9 +109,9 @@ class Mixed:
         """Return the logarithm of the activity coefficient over that in the bath, to which references belong."""
         return self.activity - self.bulk
 
-    def to_edge(self, _rho: Number | None) -> Node:
-        """Return what ln(c_e/c) adds to z F/RT (metal - edge)."""
-        return self.charge * self.path.potential + (self.path.activity - 1.0)
+    def to_edge(self, _rho: Number | None, left: Node | None = None) -> Node:
+        """Return what ln(c_e/c) adds to z F/RT (metal - edge), for an estimate of c_e/c."""
+        return self.path.to_edge(self.charge, left)
 
     def moved(self, _rho: Number | None) -> Node:
         """Return the ratio rho of the flux, by which it exceeds that of `diffusivity`."""

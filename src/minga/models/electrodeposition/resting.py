@@ -17,12 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from minga.lang.expr import Node, as_node
+from minga.lang import functions as mg
+from minga.lang.expr import Node, as_node, where
+from minga.lang.math import log
 
 __all__ = ["Form", "Path", "path_of"]
 
 Number = Node | float
+LEAST: Final = 1e-9
+"""Least ratio of concentrations, and least change of the screening."""
+NEAR: Final = 1e-6
+"""Difference of that ratio from 1 below which the tangent serves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,11 +66,33 @@ class Path:
         Flux of the passing total over minus its gradient, m2/s.
     activity, potential
         Change of the logarithm of its free ion's activity, and of psi, by the logarithm of the total.
+    screening
+        The same of the logarithm of S, the sum of z^2 c of all other forms.
     """
 
     diffusivity: Node
     activity: Node
     potential: Node
+    screening: Node
+
+    def to_edge(self, charge: int, left: Node | None) -> Node:
+        """Return what ln(c_e/c) adds to z F/RT (metal - edge), by the potential and the activity coefficient.
+
+        Parameters
+        ----------
+        charge
+            Charge number z of the free ion.
+        left
+            c_e/c; None for the tangent at 1. Where less is left, the changes by ln C are proportional to C/S, with S
+            linear in C.
+        """
+        tangent = charge * self.potential + (self.activity - 1.0)
+        if left is None:
+            return tangent
+        t = mg.max(mg.min(self.screening, 1.0), LEAST)
+        far = mg.abs(left - 1.0) > NEAR
+        x = where(far, mg.max(left, LEAST), 2.0)
+        return where(far, tangent * log(1.0 + t * (x - 1.0)) / (t * log(x)), tangent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,14 +125,19 @@ def path_of(number: int, forms: Sequence[Form], shares: Sequence[Node]) -> Path:
         _sum(f.charge * (f.amount * log) for f, log in zip(forms, part.logs, strict=True)) for part in (first, more)
     )
     psi = -charge / by_psi
-    found, flux = as_node(0.0), as_node(0.0)
+    found, flux, screened, screen = (as_node(0.0) for _ in range(4))
+    for form, log_first, log_more in zip(forms, first.logs, more.logs, strict=True):
+        if form.totals != (number,):
+            weight = (form.charge * form.charge) * form.amount
+            screened = screened + weight * (log_first + log_more * psi)
+            screen = screen + weight
     places = [place for place, form in enumerate(forms) if number in form.totals]
     for place, share in zip(places, shares, strict=True):
         form = forms[place]
         found = found + share * (first.logs[place] + more.logs[place] * psi)
         driven = first.activities[place] + (more.activities[place] + form.charge * form.mobility) * psi
         flux = flux + (form.diffusivity * share) * driven
-    return Path(flux / found, 1.0 / found, psi / found)
+    return Path(flux / found, 1.0 / found, psi / found, screened / (screen * found))
 
 
 def _changes(forms: Sequence[Form], free: dict[int, Node]) -> _Change:
