@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minga as mg
+from minga.models.electrodeposition.formula import Formula
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import Constants, Electrode, Held, Problem, Species, Steps
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import state_of
-from minga.models.electrodeposition.transport import Formula, Transport
+from minga.models.electrodeposition.transport import Transport
 
 from .flows import Box, run
 

@@ -6,11 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
-from scipy.optimize import brentq, fsolve
 
 from minga.models.electrodeposition.electrolytes import bath
 from minga.models.electrodeposition.equilibrium import equilibrium_of
@@ -18,51 +14,12 @@ from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Reversible, Steps
 from minga.space.grid import Grid
 
+from ..acid_baths import CHARGES, TOTALS, forms, mobilities, steady
 from ..model_runs import Left, assert_same, run_model
 
 F, RT = Constants().faraday, Constants().thermal
-Floats = NDArray[np.float64]
-CHARGES = np.array([2, 1, -2, -1, 0])
-"""Charges of Cu, H+, SO4, HSO4- and the pair."""
-MOBILE = np.array([0.733e-9, 9.31e-9, 1.07e-9, 1.33e-9, 4.45e-10])
-TOTALS = np.array([[1, 0, 0, 0, 1], [0, 1, 0, 1, 0], [0, 0, 1, 1, 1]])
-"""Rows: Cu, H and SO4 in each form."""
-
-
-def log_g(strength: float) -> Floats:
-    """Natural logarithms of the activity coefficients of the five forms."""
-    root = math.sqrt(strength)
-    extended = [-0.509 * z * z * root / (1 + 0.328 * r * root) for z, r in ((2, 6.0), (1, 9.0), (2, 5.0))]
-    davies = -0.509 * (root / (1 + root) - 0.3 * strength)
-    return math.log(10) * np.array([extended[0], extended[1], extended[2] - 0.04 * strength, davies, 0.0])
-
-
-def forms(metal: float, hydrogen: float, sulphate: float) -> tuple[Floats, float]:
-    """Concentrations of the five forms, and the ionic strength, mol/l, by two nested searches."""
-
-    def at(strength: float) -> Floats:
-        g = np.exp(log_g(strength))
-        pair, acid = 10**2.31 * g[0] * g[2], 10**1.988 * g[1] * g[2] / g[3]
-
-        def off(s: float) -> float:
-            return s + metal * pair * s / (1 + pair * s) + hydrogen * acid * s / (1 + acid * s) - sulphate
-
-        s = brentq(off, 0.0, sulphate, xtol=1e-16, rtol=1e-14)
-        m, h = metal / (1 + pair * s), hydrogen / (1 + acid * s)
-        return np.array([m, h, s, hydrogen - h, metal - m])
-
-    def missing(strength: float) -> float:
-        return float(0.5 * (CHARGES**2 * at(strength)).sum()) - strength
-
-    found = brentq(missing, 1e-9, 10.0, xtol=1e-15, rtol=1e-13)
-    return at(found), found
-
-
-def mobilities(strength: float) -> Floats:
-    """Mobilities of the forms, m2/s."""
-    z = np.abs(CHARGES[:4])
-    power = np.where(strength < 0.36 * z, 0.6 / np.sqrt(z), math.sqrt(strength) / z)
-    return np.append(MOBILE[:4] * np.exp(power * log_g(strength)[:4]), 0.0)
+LENGTH = 2e-4
+"""Distance of the plates, m."""
 
 
 def cell(cells: int, length: float, acid: float, **options: Any) -> Problem:
@@ -104,53 +61,30 @@ def test_drop_and_transport_numbers_of_a_bath(acid: float) -> None:
         assert left.observables[f"total_{name}"] == pytest.approx(start * length, rel=1e-14)
 
 
-def limit(length: float, acid: float) -> float:
-    """Limiting current, A/m2: the steady profile from an empty cathode, with H and SO4 at rest."""
+def between_plates(cells: int, acid: float, voltage: float, first: float = 1e-2) -> float:
+    """The current of the steady state in 0.2 mm between copper plates, A/m2."""
+    steps = Steps(1e4, 1e4, first, tolerance=1e-2)
+    model = electrodeposition(cell(cells, LENGTH, acid, voltage=voltage, steps=steps), agreement=1e-8)
+    left = run_model(model, 1).observables
+    assert left["current_cathode"] == pytest.approx(left["current"], rel=1e-6)
+    return float(left["current"])
 
-    def gradients(totals: Floats, flux: float) -> Floats:
-        """d(Cu, H)/dy, mol/l per length, where copper flows to the cathode with this flux over its diffusivity."""
-        base, strength = forms(*totals)
-        step = 1e-6
-        ways = np.array([[1, 0, 1.0], [0, 1, 0.5]])
-        slopes = []
-        for way in ways:
-            sizes = step * max(float(np.abs(way @ totals)), 1e-6)
-            (up, i_up), (low, i_low) = forms(*(totals + sizes * way)), forms(*(totals - sizes * way))
-            slopes.append((up - low) / (2 * sizes) + base * (log_g(i_up) - log_g(i_low)) / (2 * sizes))
-        moved = CHARGES * mobilities(strength) * base
-        system = np.array([[float((TOTALS[r] * MOBILE * s).sum()) for s in slopes] + [float((TOTALS[r] * moved).sum())]
-                           for r in range(3)])  # fmt: skip
-        return np.linalg.solve(system, np.array([flux, 0.0, 0.0]))[:2]
 
-    def profile(unknown: Floats) -> Floats:
-        flux, hydrogen = unknown[0] * 1e-9, unknown[1]
-
-        def slope(_: float, y: Floats) -> Floats:
-            totals = np.array([max(y[0], 1e-9), y[1], max(y[0], 1e-9) + 0.5 * y[1]])
-            return np.array([*gradients(totals, flux), y[0], y[1]])
-
-        found = solve_ivp(slope, (0.0, 1.0), [1e-7, hydrogen, 0.0, 0.0], rtol=1e-7, atol=1e-10)
-        return np.array([found.y[2, -1] - 0.1, found.y[3, -1] - 2e-3 * acid])
-
-    unknown = fsolve(profile, np.array([0.15, 2.2e-3 * acid]), xtol=1e-8)
-    assert np.abs(profile(unknown)).max() < 1e-7
-    return float(2 * F * unknown[0] * 1e-9 * 1e3 / length)
+@pytest.mark.slow
+@pytest.mark.parametrize(("acid", "bottom"), [(20.0, 0.07), (500.0, 0.07), (500.0, 0.03)])
+def test_steady_states_are_of_second_order(acid: float, bottom: float) -> None:
+    """At the voltage of an integration over the concentration of copper, with all forms and their activities."""
+    exact = steady(bottom, 1e-3 * acid, LENGTH)
+    errors = [abs(between_plates(cells, acid, exact.voltage) / exact.current - 1.0) for cells in (8, 16, 32)]
+    assert errors[1] < 4e-4
+    assert math.log2(errors[0] / errors[2]) / 2 > 1.8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("acid", [20.0, 500.0])
 def test_limiting_current(acid: float) -> None:
-    """The error falls in first order with the width of the cells, as that of the activities at the metal does."""
-    length, end = 2e-4, 400.0
-    exact, found = limit(length, acid), []
-    for cells in (32, 64):
-        steps = Steps(end, end, 1e-3, tolerance=1e-3)
-        model = electrodeposition(cell(cells, length, acid, voltage=0.6, steps=steps))
-        left = run_model(model, 1).observables
-        assert left["steps_rejected"] < 10
-        found.append(left["current"])
-    assert found[1] == pytest.approx(exact, rel=5e-3)
-    assert 2 * found[1] - found[0] == pytest.approx(exact, rel=2e-3)
+    exact = steady(1e-6, 1e-3 * acid, LENGTH)
+    assert between_plates(32, acid, 0.3, 1e-3) == pytest.approx(exact.current, rel=3e-4)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from minga.engine.program import Program
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Constants, Electrode, Held, Problem, Species, Steps
-from minga.models.electrodeposition.transport import positive
+from minga.models.electrodeposition.systems import positive
 from minga.space.boundary import fixed
 from minga.space.cuts import slabs
 from minga.space.field import Field, Register

@@ -19,7 +19,7 @@ from minga.lang.expr import Node
 from minga.models.electrodeposition.problem import Constants, Species
 from minga.models.electrodeposition.speciation import DEBYE, LN_10, LOG_K, RADII
 
-__all__ = ["MOBILE", "Acid", "acid_of", "activities", "constants_of"]
+__all__ = ["MOBILE", "Acid", "acid_of", "activities", "constants_of", "slopes"]
 
 N = TypeVar("N", float, Node)
 
@@ -144,6 +144,23 @@ def activities(metal: str | None, strength: N, root: N) -> tuple[N, N, N, N]:
     davies = -a * (root / (1.0 + root) - 0.3 * strength)
     return (
         0.0 * root if metal is None else extended(2, *RADII[metal]),
+        extended(1, *PROTON),
+        extended(2, *RADII["SO4"]),
+        davies,
+    )
+
+
+def slopes(metal: str | None, strength: N, root: N) -> tuple[N, N, N, N]:
+    """Return the derivatives of `activities` by the ionic strength, l/mol; the strength must be above 0."""
+    a, b = DEBYE
+
+    def extended(z: int, radius: float, linear: float) -> N:
+        wide = 1.0 + b * radius * root
+        return -0.5 * a * z * z / (root * wide * wide) + linear
+
+    davies = -a * (0.5 / (root * (1.0 + root) * (1.0 + root)) - 0.3)
+    return (
+        0.0 * strength if metal is None else extended(2, *RADII[metal]),
         extended(1, *PROTON),
         extended(2, *RADII["SO4"]),
         davies,

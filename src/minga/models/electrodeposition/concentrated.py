@@ -35,6 +35,7 @@ from minga.models.electrodeposition.problem import Constants, Species
 __all__ = ["Rows", "Solution", "Wet", "solution_of"]
 
 Floats = NDArray[np.float64]
+Number = Node | float
 KEY: Final = "electrodeposition.solution"
 FIELDS: Final = ("concentration", "diffusivity", "conductivity", "transference", "factor")
 """Names of the columns of a table."""
@@ -113,6 +114,14 @@ class Beside:
     def excess(self, reference: float) -> Node:
         """Return the logarithm of the activity coefficient over that at a reference concentration, mol/m3."""
         return self.activity - self.solution.activity_at(self.number, reference)
+
+    def to_edge(self, rho: Number | None) -> Number:
+        """Return what ln(c_e/c) adds to z F/RT (metal - edge): by the potential, and by the activity coefficient."""
+        return (0.0 if rho is None else rho) / self.other + (self.factor - 1.0)
+
+    def moved(self, rho: Number | None) -> Number:
+        """Return the ratio rho of the flux; mobilities differ from diffusivities."""
+        return (0.0 if rho is None else rho) * self.ratio / self.other
 
 
 @dataclass(frozen=True, slots=True)

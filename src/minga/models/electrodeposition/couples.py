@@ -1,6 +1,6 @@
 """Linear systems of two species that a reaction at a metal turns into one another, solved together.
 
-The rows are those of `transport`, with `gain` times the partner's concentration on the right of cells beside metals. In
+The rows are those of `systems`, with `gain` times the partner's concentration on the right of cells beside metals. In
 one dimension the elimination has blocks of 2 x 2; otherwise BiCGStab solves for both fields at once.
 """
 
@@ -252,7 +252,7 @@ def rows_together(lengths: Lengths) -> Kernel:
 
 
 def positive_together(lengths: Lengths, slack: float) -> Kernel:
-    """Return the kernel that makes the solution nonnegative, as `transport.positive` does for one species."""
+    """Return the kernel that makes the solution nonnegative, as `systems.positive` does for one species."""
     ndim, here = lengths.ndim, (0,) * lengths.ndim
 
     @kernel

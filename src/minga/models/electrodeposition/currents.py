@@ -11,12 +11,12 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.models.electrodeposition.curvature import curved
-from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
+from minga.models.electrodeposition.faces import Drive, displacement, face_values, has_metal, moving
 from minga.models.electrodeposition.film import behind
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.transport import driving
+from minga.models.electrodeposition.species_flux import species_flux
 from minga.space.box import Box
 
 __all__ = ["electrode_currents", "middle_current"]
@@ -76,10 +76,10 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         voltage: Node, voltage1: Node, voltage2: Node, at_cathode: Node, at_anode: Node, rate: Node, h0: Node,
         h1: Node, ratio: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
-        drive = driving(voltage, at_cathode, at_anode)
+        drive = Drive(voltage, at_cathode, at_anode)
         face = curved(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), bent)
-        once = face_values(problem, lengths, axis, kind, before, widths, driving(voltage1, at_cathode, at_anode))
-        then = face_values(problem, lengths, axis, kind, earlier, widths, driving(voltage2, at_cathode, at_anode))
+        once = face_values(problem, lengths, axis, kind, before, widths, Drive(voltage1, at_cathode, at_anode))
+        then = face_values(problem, lengths, axis, kind, earlier, widths, Drive(voltage2, at_cathode, at_anode))
         change = rate * face.difference - (h0 * once.difference - h1 * then.difference)
         v = moving(velocity, previous, axis, ratio)
         total = -displacement(problem, face) * change

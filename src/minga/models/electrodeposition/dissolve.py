@@ -25,8 +25,9 @@ from minga.lang.random import random
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Problem
 from minga.models.electrodeposition.race import HALF_A_WORD, NOBODY, Race, neighbours, room_beside
+from minga.models.electrodeposition.rows import volume
 from minga.models.electrodeposition.state import State
-from minga.models.electrodeposition.transport import Transport, volume
+from minga.models.electrodeposition.transport import Transport
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field

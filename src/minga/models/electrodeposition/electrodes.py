@@ -6,7 +6,7 @@ step can evaluate it at its end: `leaving` >= 0 enters the diagonal, `arriving` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from minga.models.electrodeposition.concentrated import Beside
 from minga.models.electrodeposition.equilibrium import Mixed
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
-from minga.models.electrodeposition.neutral import LARGEST, Edge, kinetic_edge, reversible_edge
+from minga.models.electrodeposition.neutral import LARGEST, TINY, Edge, kinetic_edge, reversible_edge
 from minga.models.electrodeposition.problem import (
     ButlerVolmer,
     Electrode,
@@ -127,7 +127,7 @@ def exchange(
         case None:
             return NOTHING
         case Held(concentration) if wall.rho is not None and charge:
-            return _reversible(concentration, wall.rho, charge, wall)
+            return _reversible(concentration, charge, wall)
         case Held(concentration):
             toward, back = bernoulli_pair(wall.w)
             return ElectrodeFlux(
@@ -138,13 +138,13 @@ def exchange(
         case Flux(density):
             return ElectrodeFlux(0.0, wall.area * (wall.given if density is None else density), 0.0)
         case ButlerVolmer() if electrode.stern == 0.0 and not resolves_charge(problem):
-            return _neutral_kinetics(surface, 0.0 if wall.rho is None else wall.rho, species, problem, wall)
+            return _neutral_kinetics(surface, species, problem, wall)
         case ButlerVolmer():
             return _kinetics(surface, species, electrode, problem, wall)
         case Reacting():
             return _shared(surface, species, problem, wall)
         case Reversible(reference):
-            return _reversible(reference, 0.0 if wall.rho is None else wall.rho, charge, wall)
+            return _reversible(reference, charge, wall)
 
 
 def _shared(surface: Reacting, species: Species, problem: Problem, wall: Wall) -> ElectrodeFlux:
@@ -164,26 +164,15 @@ def _shared(surface: Reacting, species: Species, problem: Problem, wall: Wall) -
     return ElectrodeFlux(found.leaving, found.arriving, found.slope, found.gain)
 
 
-def _reversible(reference: float, rho: Number, charge: float, wall: Wall) -> ElectrodeFlux:
+def _reversible(reference: float, charge: float, wall: Wall) -> ElectrodeFlux:
     """Return the flux to an edge in equilibrium with the metal.
 
     In a concentrated solution it is one of activities.
     """
-    driving, beside = charge * wall.difference, wall.beside
-    if beside is None or reference == 0.0:
-        return _through(wall, charge, reversible_edge(reference, rho, driving, wall.cell), _moved(rho, beside))
-    edge = reversible_edge(reference, _to_edge(rho, beside), driving - beside.excess(reference), wall.cell)
-    return _through(wall, charge, edge, _moved(rho, beside))
-
-
-def _to_edge(rho: Number, beside: Beside | Mixed) -> Number:
-    """Return what ln(c_e/c) adds to z F/RT (metal - edge): by the potential, and by the activity coefficient."""
-    return rho / beside.other + (beside.factor - 1.0)
-
-
-def _moved(rho: Number, beside: Beside | Mixed | None) -> Number:
-    """Return the ratio rho of the flux; mobilities of a concentrated solution differ from its diffusivities."""
-    return rho if beside is None else rho * beside.ratio / beside.other
+    driving = charge * wall.difference
+    if wall.beside is not None and reference != 0.0:
+        driving = driving - wall.beside.excess(reference)
+    return _through(wall, charge, lambda rho: reversible_edge(reference, rho, driving, wall.cell))
 
 
 def _kinetics(
@@ -227,9 +216,7 @@ def _richness(surface: ButlerVolmer, cell: Node) -> Number:
     return exp((surface.order - 1.0) * log(mg.max(cell * (1.0 / surface.reference), POOREST)))
 
 
-def _neutral_kinetics(
-    surface: ButlerVolmer, rho: Number, species: Species, problem: Problem, wall: Wall
-) -> ElectrodeFlux:
+def _neutral_kinetics(surface: ButlerVolmer, species: Species, problem: Problem, wall: Wall) -> ElectrodeFlux:
     """Return the flux of Butler-Volmer kinetics at the outer edge of a double layer that is thinner than any cell.
 
     Where several ions pass, each diffuses through the half cell by itself.
@@ -237,22 +224,34 @@ def _neutral_kinetics(
     electrons = abs(species.charge) if surface.electrons is None else surface.electrons
     charge = species.charge * problem.beta
     rate = wall.area * surface.exchange / (electrons * problem.constants.faraday)
-    driving, at_edge = charge * (wall.difference - surface.equilibrium), rho
+    driving = charge * (wall.difference - surface.equilibrium)
     if wall.beside is not None:
         # The metal is in equilibrium with the activity; the rates vary with the concentration.
         driving = driving - wall.beside.excess(surface.reference)
-        at_edge = _to_edge(rho, wall.beside)
-    through = _moved(rho, wall.beside)
-    found = kinetic_edge(
-        rate / (wall.conductance * (1.0 + through)), surface.reference, surface.transfer, electrons / species.charge,
-        at_edge, driving, wall.cell, surface.order, anodic=surface.anodic,
-    )  # fmt: skip
-    return _through(wall, charge, found, through)
+    scaled = rate / (wall.conductance * (1.0 + _moved(wall)))
+    return _through(wall, charge, lambda rho: kinetic_edge(
+        scaled, surface.reference, surface.transfer, electrons / species.charge, rho, driving, wall.cell, surface.order,
+        anodic=surface.anodic,
+    ))  # fmt: skip
 
 
-def _through(wall: Wall, charge: Number, edge: Edge, rho: Number) -> ElectrodeFlux:
-    """Return the flux through the half cell between its centre and the edge of the double layer."""
-    conductance = wall.conductance * (1.0 + rho)
+def _moved(wall: Wall) -> Number:
+    """Return the ratio rho of the flux."""
+    if wall.beside is not None:
+        return wall.beside.moved(wall.rho)
+    return 0.0 if wall.rho is None else wall.rho
+
+
+def _through(wall: Wall, charge: Number, edge_of: Callable[[Number], Edge]) -> ElectrodeFlux:
+    """Return the flux through the half cell to the edge of the double layer, which depends on the ratio rho there."""
+    if wall.beside is None:
+        edge = edge_of(0.0 if wall.rho is None else wall.rho)
+    else:
+        edge = edge_of(wall.beside.to_edge(wall.rho))
+    if isinstance(wall.beside, Mixed):
+        left = 1.0 - edge.leaving + edge.arriving / mg.max(wall.cell, TINY)
+        edge = edge_of(wall.beside.to_edge(wall.rho, as_node(left)))
+    conductance = wall.conductance * (1.0 + _moved(wall))
     return ElectrodeFlux(conductance * edge.leaving, conductance * edge.arriving, charge * conductance * edge.slope)
 
 

@@ -24,8 +24,9 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
 from minga.lang.iterate import iterate
 from minga.lang.math import exp, log
-from minga.models.electrodeposition.acid import MOBILE, Acid, acid_of, activities, constants_of
+from minga.models.electrodeposition.acid import MOBILE, Acid, acid_of, activities, constants_of, slopes
 from minga.models.electrodeposition.problem import Constants, Species
+from minga.models.electrodeposition.resting import Form, Path, path_of
 from minga.models.electrodeposition.speciation import LN_10, LOG_K, PAIR
 
 __all__ = ["Carrier", "Equilibrium", "Mixed", "equilibrium_of", "speciate"]
@@ -88,24 +89,33 @@ class Mixed:
         Logarithm of the activity of the free ion over the total concentration.
     ratio
         Mobility over diffusivity of the total.
-    other
-        The same of the other ions, as far as the half cell at the metal is concerned.
+    charge
+        Charge number of the free ion.
     bulk
         `activity` in the bath.
-    factor
-        d ln(a) / d ln(c), 1 as the activity coefficient is that of the cell.
+    path
+        The path from the cell to the metal where only this total passes. Where others pass as well, what their fluxes
+        add to it is neglected.
     """
 
     diffusivity: Node
     activity: Node
     ratio: Node
+    charge: int
     bulk: float
-    other: float = 1.0
-    factor: float = 1.0
+    path: Path
 
     def excess(self, _reference: float) -> Node:
         """Return the logarithm of the activity coefficient over that in the bath, to which references belong."""
         return self.activity - self.bulk
+
+    def to_edge(self, _rho: Number | None, left: Node | None = None) -> Node:
+        """Return what ln(c_e/c) adds to z F/RT (metal - edge), for an estimate of c_e/c."""
+        return self.path.to_edge(self.charge, left)
+
+    def moved(self, _rho: Number | None) -> Node:
+        """Return the ratio rho of the flux, by which it exceeds that of `diffusivity`."""
+        return self.path.diffusivity / self.diffusivity - 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +167,17 @@ class Equilibrium:
             found.append(Carrier(charge, mobility, diffusivity, excess, *fractions))
         return found
 
-    def beside(self, number: int, fields: Readers, choose: Node, low: tuple[int, ...], high: tuple[int, ...]) -> Mixed:
-        """Return the properties of an ion in the cell beside a metal: the lower one where `choose`, else the upper."""
-        cell = _Cell.of(self, [where(choose, f[low], f[high]) for f in fields])
+    def beside(self, number: int, values: Sequence[Node], concentrations: Sequence[Node]) -> Mixed:
+        """Return the properties of an ion in a cell beside a metal.
+
+        Parameters
+        ----------
+        number
+            Number of the ion.
+        values, concentrations
+            Fields of the equilibrium and concentrations of all species in the cell, mol/m3.
+        """
+        cell = _Cell.of(self, values)
         diffusion, migration = as_node(0.0), as_node(0.0)
         for (form, charge, diffusivity), part in zip(self._forms(number), cell.fractions(self, number), strict=True):
             diffusion = diffusion + diffusivity * part
@@ -169,7 +187,27 @@ class Equilibrium:
         form = self._forms(number)[0][0]
         assert form is not None
         activity = log(mg.max(cell.fractions(self, number)[0], SMALL)) + LN_10 * cell.logs[form]
-        return Mixed(diffusion, activity, migration / diffusion, self.bath.activities[self._roles[number]])
+        path = path_of(self._roles[number], self._all_forms(cell, concentrations), cell.fractions(self, number))
+        bulk = self.bath.activities[self._roles[number]]
+        return Mixed(diffusion, activity, migration / diffusion, self.charges[number], bulk, path)
+
+    def _all_forms(self, cell: _Cell, concentrations: Sequence[Node]) -> list[Form]:
+        """Return all forms in a cell, those of each total in the order of `_forms`."""
+        name = None if self.metal is None else self.names[self.metal]
+        strength = mg.max(cell.strength, SMALL)
+        steepness = slopes(name, strength, mg.sqrt(strength))
+        totals = {role: mg.max(c, 0.0) * 1e-3 for role, c in zip(self._roles, concentrations, strict=True)}
+        found = {}
+        for number, role in enumerate(self._roles):
+            parts = zip(self._forms(number), cell.fractions(self, number), strict=True)
+            for (form, charge, diffusivity), part in parts:
+                made_of = {None: (0, 2), 3: (1, 2)}.get(form, (role,))
+                amount = mg.max(totals[role] * part, SMALL)
+                mobile: Number = 0.0 if form is None else _mobility(charge, cell.strength, cell.logs[form])
+                found[made_of] = Form(
+                    made_of, charge, diffusivity, mobile, amount, 0.0 if form is None else LN_10 * steepness[form]
+                )
+        return [found[made_of] for made_of in sorted(found)]
 
     @property
     def _roles(self) -> tuple[int, ...]:

@@ -31,8 +31,9 @@ from minga.models.electrodeposition.groups import Salt, resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Growth, Problem
 from minga.models.electrodeposition.race import NOBODY, Race
+from minga.models.electrodeposition.rows import volume
 from minga.models.electrodeposition.state import State
-from minga.models.electrodeposition.transport import Transport, volume
+from minga.models.electrodeposition.transport import Transport
 from minga.models.electrodeposition.vacate import Vacating
 from minga.solve.laplacian import step
 from minga.space.field import STEP, Field, Register

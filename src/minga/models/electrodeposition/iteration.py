@@ -18,13 +18,14 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.charges import Charges
+from minga.models.electrodeposition.formula import Formula
 from minga.models.electrodeposition.lengths import plane_of
 from minga.models.electrodeposition.potential import Poisson, advance
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.protocols.course import Course
 from minga.models.electrodeposition.solvers import Unsolved
 from minga.models.electrodeposition.state import State
-from minga.models.electrodeposition.transport import Formula, Transport
+from minga.models.electrodeposition.transport import Transport
 from minga.solve.laplacian import step
 from minga.solve.multisecant import Multisecant
 from minga.space.field import Register, Slot

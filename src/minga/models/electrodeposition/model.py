@@ -17,6 +17,7 @@ from minga.models.electrodeposition.drawings import drawings_of
 from minga.models.electrodeposition.electrode_charge import ElectrodeCharge
 from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
+from minga.models.electrodeposition.formula import Formula
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths, plane_of
 from minga.models.electrodeposition.observe import record_observables
@@ -30,7 +31,7 @@ from minga.models.electrodeposition.solvers import INNER, INNER_GROWING, Solvers
 from minga.models.electrodeposition.state import State, state_of
 from minga.models.electrodeposition.stepping import Stepping
 from minga.models.electrodeposition.stokes import StokesOptions
-from minga.models.electrodeposition.transport import Formula, Transport
+from minga.models.electrodeposition.transport import Transport
 from minga.models.electrodeposition.units import units_of
 from minga.space.field import Field, Register
 

@@ -15,8 +15,8 @@ from minga.models.electrodeposition.disturbances import largest_velocity
 from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import FLUID, Problem
+from minga.models.electrodeposition.rows import volume
 from minga.models.electrodeposition.stepping import Stepping
-from minga.models.electrodeposition.transport import volume
 from minga.space.field import Register
 
 __all__ = ["amounts", "record_observables"]

@@ -30,7 +30,7 @@ from minga.lang.random import random, random_at
 from minga.models.electrodeposition.averages import record_averages, rounds_over
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, FLUID, Problem
-from minga.models.electrodeposition.transport import volume
+from minga.models.electrodeposition.rows import volume
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register

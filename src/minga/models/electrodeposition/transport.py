@@ -18,52 +18,29 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.couples import Couples, from_partner, gains
+from minga.models.electrodeposition.couples import Couples, gains
 from minga.models.electrodeposition.curvature import Curvature, curved
 from minga.models.electrodeposition.electrodes import surfaces
 from minga.models.electrodeposition.equilibrium import NAMES, Equilibrium, speciate
-from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
+from minga.models.electrodeposition.faces import Drive, face_values, moving
 from minga.models.electrodeposition.film import behind, film_fields
+from minga.models.electrodeposition.formula import Formula
 from minga.models.electrodeposition.lengths import Lengths
-from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem, largest_given
-from minga.models.electrodeposition.rows import arriving, diagonal, from_neighbours, volume
+from minga.models.electrodeposition.problem import Problem, largest_given
+from minga.models.electrodeposition.rows import volume
+from minga.models.electrodeposition.species_flux import species_flux
 from minga.models.electrodeposition.state import State
+from minga.models.electrodeposition.systems import SUBSTITUTE, balance, eliminate, positive, right_side, rows
 from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
-from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Formula", "Transport", "driving", "volume"]
+__all__ = ["Transport"]
 
 Readers = Sequence[CellReader]
 
 CLIPPED: Final = 1e-3
 """Fraction of the error of a time step up to which a negative concentration becomes 0."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Formula:
-    """Registers of the time formula, c' = rate * c_next - now * c_now + before * c_previous (implicit Euler or BDF2).
-
-    Attributes
-    ----------
-    rate, now, before
-        Coefficients of the formula, 1/s.
-    ratio
-        Ratio of this step to the last one; 0 for implicit Euler.
-    """
-
-    rate: Register = field(default_factory=lambda: Register("formula rate"))
-    now: Register = field(default_factory=lambda: Register("formula now"))
-    before: Register = field(default_factory=lambda: Register("formula before"))
-    ratio: Register = field(default_factory=lambda: Register("formula ratio"))
-
-    def record(self, program: Program, step: Register, ratio: object) -> None:
-        """Record the coefficients for a step of length `step` (s) and its ratio to the last step."""
-        program.let(self.ratio, ratio)
-        program.let(self.rate, (1.0 + 2.0 * self.ratio) / ((1.0 + self.ratio) * step))
-        program.let(self.now, (1.0 + self.ratio) / step)
-        program.let(self.before, self.ratio * self.ratio / ((1.0 + self.ratio) * step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +50,7 @@ class Transport:
     Attributes
     ----------
     drive
-        Registers that drive the faces, by name: the arguments of `driving`.
+        Registers that drive the faces, by name: the arguments of `Drive`.
     tolerance
         Relative tolerance of the residual of a system.
     limit
@@ -278,11 +255,6 @@ def _quotient(wanted: Register | Node, found: Register | Node) -> Node:
     return where(there, wanted / where(there, found, 1.0), 1.0)
 
 
-def driving(voltage: Node, at_cathode: Node, at_anode: Node) -> Drive:
-    """Return the driving registers of a kernel, whose arguments are named as in `Transport.drive`."""
-    return Drive(voltage, at_cathode, at_anode)
-
-
 def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     """Return the kernel of the flux coefficients at the faces across an axis."""
     here = (0,) * problem.grid.ndim
@@ -293,7 +265,7 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         up: Readers, down: Readers, gain: Readers, film: Readers, bent: Readers, equilibrium: Readers, *, voltage: Node,
         at_cathode: Node, at_anode: Node, ratio: Node,
     ) -> None:  # fmt: skip
-        drive = driving(voltage, at_cathode, at_anode)
+        drive = Drive(voltage, at_cathode, at_anode)
         face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film, equilibrium)
         face = curved(problem, face, bent)
         v = moving(velocity, previous, axis, ratio)
@@ -306,122 +278,6 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
                 next(gains)[here] = as_node(found.gain)
 
     return species_faces
-
-
-def eliminate(lengths: Lengths) -> Kernel:
-    """Return the kernel of the upward elimination, for all species."""
-
-    def species_elimination(
-        kind: CellReader, now: Readers, before: Readers, up: Readers, down: Readers, widths: Readers, upper: Readers,
-        partial: Readers, *, rate: Node, h0: Node, h1: Node,
-    ) -> None:  # fmt: skip
-        size = volume(lengths, widths)
-        fluid = kind[0] == FLUID
-        for number in range(len(now)):
-            low = where(kind[-1] == FLUID, up[number][0], 0.0)
-            high = where(kind[1] == FLUID, down[number][1], 0.0)
-            given = (up[number][0] - low) + (down[number][1] - high)
-            b = size * (h0 * now[number][0] - h1 * before[number][0]) + given
-            whole = size * rate + (up[number][1] + down[number][0])
-            pivot = where(fluid, whole - low * upper[number][-1], 1.0)
-            upper[number][0] = where(fluid, high / pivot, 0.0)
-            partial[number][0] = where(fluid, (b + low * partial[number][-1]) / pivot, 0.0)
-
-    return Kernel(species_elimination, order={0: 1})
-
-
-def _substitute(upper: Readers, partial: Readers, x: Readers) -> None:
-    for u, p, c in zip(upper, partial, x, strict=True):
-        c[0] = p[0] + u[0] * c[1]
-
-
-SUBSTITUTE = Kernel(_substitute, order={0: -1}, name="species_substitution")
-
-
-def balance(lengths: Lengths) -> Kernel:
-    """Return the kernel of both sides of the sum of all rows.
-
-    They are the previous amount plus what the metals give, and the present amount plus what goes into the metals; what
-    the metals give of it from its partner is a sum of its own.
-    """
-    ndim = lengths.ndim
-    here = (0,) * ndim
-
-    @kernel
-    def species_balance(
-        now: CellReader, before: CellReader, c: CellReader, kind: CellReader, ups: Readers, downs: Readers,
-        gains: Readers, partner: Readers, widths: Readers, *, rate: Node, h0: Node, h1: Node,
-    ) -> dict[str, Reduced]:  # fmt: skip
-        size, fluid = volume(lengths, widths), kind[here] == FLUID
-        answer = size * rate
-        for axis in range(ndim):
-            low, high = kind[step(ndim, axis, -1)], kind[step(ndim, axis, 1)]
-            answer = answer + where((low == CATHODE) | (low == ANODE), downs[axis][here], 0.0)
-            answer = answer + where((high == CATHODE) | (high == ANODE), ups[axis][step(ndim, axis, 1)], 0.0)
-        given = size * (h0 * now[here] - h1 * before[here]) + arriving(kind, ups, downs)
-        sums = {"given": mg.sum(where(fluid, given, 0.0)), "answer": mg.sum(where(fluid, answer * c[here], 0.0))}
-        for other in partner:
-            sums["gained"] = mg.sum(where(fluid, from_partner(gains) * other[here], 0.0))
-        return sums
-
-    return species_balance
-
-
-def right_side(lengths: Lengths) -> Kernel:
-    """Return the kernel of the right-hand side b of rows divided by their diagonals, and of the first guess."""
-    here = (0,) * lengths.ndim
-
-    @kernel
-    def species_right_side(
-        now: CellReader, before: CellReader, guess: CellReader, kind: CellReader, ups: Readers, downs: Readers,
-        widths: Readers, b: CellReader, x: CellReader, *, rate: Node, h0: Node, h1: Node,
-    ) -> None:  # fmt: skip
-        size = volume(lengths, widths)
-        value = size * (h0 * now[here] - h1 * before[here]) + arriving(kind, ups, downs)
-        fluid = kind[here] == FLUID
-        b[here] = where(fluid, value / diagonal(ups, downs, size, rate), 0.0)
-        x[here] = where(fluid, guess[here], 0.0)
-
-    return species_right_side
-
-
-def rows(lengths: Lengths) -> Kernel:
-    """Return the kernel of the matrix with rows divided by their diagonals."""
-    here = (0,) * lengths.ndim
-
-    @kernel
-    def species_rows(
-        c: CellReader, kind: CellReader, ups: Readers, downs: Readers, widths: Readers, result: CellReader, *,
-        rate: Node,
-    ) -> None:  # fmt: skip
-        pivot = diagonal(ups, downs, volume(lengths, widths), rate)
-        value = c[here] - from_neighbours(c, kind, ups, downs) / pivot
-        result[here] = where(kind[here] == FLUID, value, 0.0)
-
-    return species_rows
-
-
-def positive(lengths: Lengths, slack: float) -> Kernel:
-    """Return the kernel that makes the solution of a system nonnegative.
-
-    Where the remaining residual leaves a value below 0, it takes one Jacobi sweep, which yields no negative value from
-    nonnegative concentrations and a nonnegative right-hand side. That of BDF2 is negative where a concentration falls
-    to a small fraction in one step: a value down to -`slack` then becomes 0, and `Transport.restore` makes up for the
-    amount.
-    """
-    here = (0,) * lengths.ndim
-
-    @kernel
-    def species_positive(
-        x: CellReader, b: CellReader, kind: CellReader, ups: Readers, downs: Readers, widths: Readers,
-        result: CellReader, *, rate: Node,
-    ) -> None:  # fmt: skip
-        pivot = diagonal(ups, downs, volume(lengths, widths), rate)
-        swept = b[here] + from_neighbours(x, kind, ups, downs, least=0.0) / pivot
-        swept = where(swept >= -slack, mg.max(swept, 0.0), swept)
-        result[here] = where((kind[here] == FLUID) & (x[here] < 0.0), swept, x[here])
-
-    return species_positive
 
 
 @kernel

@@ -12,8 +12,8 @@ from minga.lang.expr import as_node, where
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID
 from minga.models.electrodeposition.race import neighbours, room_beside
+from minga.models.electrodeposition.rows import volume
 from minga.models.electrodeposition.state import State
-from minga.models.electrodeposition.transport import volume
 from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field
