@@ -61,8 +61,8 @@ def test_a_patient_rank_leaves_the_core_to_others(manner: str, tmp_path: Path) -
     job = run_ranks(2, script, env={"MINGA_WAIT": manner}).check()
     spent = json.loads(job.out[1])
     assert len(spent) == 4
-    if manner == "patient":  # a busy machine makes waits longer, and not the part of them that a rank computes
-        assert all(computed < 0.5 * waited for waited, computed in spent.values()), spent
+    if manner == "patient":  # 0.05 of the wait; a busy machine makes the wait longer, and the part no larger
+        assert all(computed < 0.2 * waited for waited, computed in spent.values()), spent
 
 
 def test_words_for_the_manner() -> None:
