@@ -35,16 +35,16 @@ with Workers(1) as workers:
             comm.barrier()
             if comm.rank == 0:
                 time.sleep(0.4)
-            start = time.process_time()
+            start = time.perf_counter(), time.process_time()
             loop.run()
-            spent[name] = time.process_time() - start
+            spent[name] = time.perf_counter() - start[0], time.process_time() - start[1]
 for name, act in (("channel", lambda: (channel.start(), channel.wait())), ("barrier", comm.barrier)):
     comm.barrier()
     if comm.rank == 0:
         time.sleep(0.4)
-    start = time.process_time()
+    start = time.perf_counter(), time.process_time()
     act()
-    spent[name] = time.process_time() - start
+    spent[name] = time.perf_counter() - start[0], time.process_time() - start[1]
 assert (box[1] == peer).all() and words[0] == 3
 print(json.dumps(spent))
 channel.close()
@@ -61,8 +61,8 @@ def test_a_patient_rank_leaves_the_core_to_others(manner: str, tmp_path: Path) -
     job = run_ranks(2, script, env={"MINGA_WAIT": manner}).check()
     spent = json.loads(job.out[1])
     assert len(spent) == 4
-    if manner == "patient":
-        assert max(spent.values()) < 0.2, spent  # of 0.4 seconds of waiting, or more on a busy machine
+    if manner == "patient":  # 0.05 of the wait; a busy machine makes the wait longer, and the part no larger
+        assert all(computed < 0.2 * waited for waited, computed in spent.values()), spent
 
 
 def test_words_for_the_manner() -> None:

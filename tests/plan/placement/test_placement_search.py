@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minga as mg
+from counting import counted
 from minga.errors import LayoutError
 from minga.plan.contacts import mesh_of
 from minga.plan.links import Link, Links, Segment
@@ -299,23 +299,21 @@ def test_grids_keep_to_granules_and_least_widths() -> None:
 
 # Scale ---------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("machine", ["32x2x16", str([[4, 4]] * 16 + [[16, 16]] * 28)])
-def test_a_thousand_ranks_take_less_than_a_second(machine: str) -> None:
+def test_a_thousand_ranks_take_few_calls(machine: str) -> None:
     seats = Tree.parse(machine)
     layout = cartesian(mg.Grid((1024, 1024)).box, (32, 32), granule=1)
     assert len(seats) == 1024
-    began = time.process_time()
-    best = portfolio(layout, seats, (True, True))[0]
-    assert time.process_time() - began < 1.0
+    (best, *_), calls = counted(lambda: portfolio(layout, seats, (True, True)))
+    assert calls < 16 * len(seats)  # 0.04 s
     assert best.cost.total < 0.7 * cost_of(place(layout, seats), seats, (True, True)).total
 
 
 @pytest.mark.parametrize("across", thinned([128, 512], 128))
-def test_a_quarter_of_a_million_ranks_take_seconds(across: int) -> None:
+def test_a_quarter_of_a_million_ranks_take_few_calls(across: int) -> None:
     """512 x 512 blocks on 4096 nodes of 64 cores: each node gets a square of 8 x 8, with 32 faces to others."""
     nodes = across**2 // 64
     seats = Tree.parse(f"{nodes}x64")
     layout = cartesian(mg.Grid((8192, 8192)).box, (across, across), granule=1)
-    began = time.process_time()
-    best = portfolio(layout, seats, (True, True))[0]
-    assert time.process_time() - began < 15.0
+    (best, *_), calls = counted(lambda: portfolio(layout, seats, (True, True)))
+    assert calls < 4 * across**2  # 0.1 s for 16384 ranks
     assert best.cost.copies[0] == nodes * 32

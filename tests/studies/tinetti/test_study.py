@@ -277,6 +277,7 @@ def test_what_the_wire_decides_holds(name: str) -> None:
     result = found["experiments"][name]
     print(report.tables(found))
     if not result["shape"]:
-        pytest.skip(f"{result['left out']}: `make mpi-environments` installs MPI libraries")
+        why = result["left out"]  # a sentence with its remedy, or what is missing by name
+        pytest.skip(why if isinstance(why, str) else f"{why}: `make mpi-environments` installs MPI libraries")
     result.pop("disturbed", None)
     assert report.failed(found) == []
