@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from minga.models.waves.source import Source
 from minga.models.waves.stability import Extremes, sampling
 from minga.models.waves.stencils import halfway_weights, second_weights
 
-__all__ = ["dispersion", "dispersion_of", "notes_of", "step_note", "too_coarse", "warnings_of"]
+__all__ = [
+    "COARSE",
+    "FEWEST",
+    "aliased",
+    "dispersion",
+    "dispersion_of",
+    "notes_of",
+    "sampled_notes",
+    "step_note",
+    "too_coarse",
+    "warnings_of",
+]
 
 ENOUGH: Final = 4.0
 """Points per wavelength below which differences of order 8 delay waves visibly."""
 
 FEWEST: Final = 2.0
 """Points per wavelength below which a grid cannot represent a wave."""
+
+
+COARSE: Final = "too coarse"
+ALIASED: Final = "aliased"
+"""Labels of notes that are warnings."""
 
 
 def notes_of(
@@ -41,7 +57,7 @@ def notes_of(
     found = sampling(extremes, spacing, peak, highest)
     yield "P waves", _points(found.p_peak, found.p_highest, peak, highest)
     if found.p_peak < FEWEST:
-        yield "too coarse", too_coarse(found.p_peak)
+        yield COARSE, too_coarse(found.p_peak)
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak, highest)
 
@@ -63,11 +79,32 @@ def too_coarse(points: float) -> str:
     )
 
 
-def warnings_of(notes: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the notes that are warnings: results of too coarse a grid are no waves."""
-    return tuple(
-        f"the cells are too coarse for waves of this wavelet: {text}" for label, text in notes if label == "too coarse"
+def aliased(peak: float | None, interval: float) -> str:
+    """Return what to do about samples at intervals that are too long for the peak frequency of a wavelet, or ""."""
+    most = 0.5 / interval
+    if not peak or peak <= most:
+        return ""
+    return (
+        f"samples every {interval * 1e3:g} ms hold frequencies up to {most:.4g} Hz, and the wavelet's peak is at "
+        f"{peak:.4g} Hz: sample every {1e3 / (6 * peak):.3g} ms or more often, or choose a lower frequency"
     )
+
+
+def sampled_notes(sources: Sequence[Any], interval: float) -> Iterator[tuple[str, str]]:
+    """Yield a note if samples at intervals, s, do not hold all frequencies of the sources."""
+    peak = max((source.wavelet.peak or 0.0 for source in sources), default=0.0)
+    highest = max((source.wavelet.highest or 0.0 for source in sources), default=0.0)
+    if text := aliased(peak, interval):
+        yield ALIASED, text
+    elif 2 * highest * interval > 1:
+        most = f"{0.5 / interval:.4g} Hz"
+        yield "aliasing", f"samples hold frequencies up to {most}; a wavelet has a part above, up to {highest:.4g} Hz"
+
+
+def warnings_of(notes: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the notes that are warnings: results of too coarse a grid, and too few samples, are no waves."""
+    said = {COARSE: "the cells are too coarse for waves of this wavelet", ALIASED: "receivers record other waves"}
+    return tuple(f"{said[label]}: {text}" for label, text in notes if label in said)
 
 
 def dispersion_of(

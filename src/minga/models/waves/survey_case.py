@@ -18,12 +18,13 @@ from minga.models.waves.case import check_grid, receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Medium, Sampler
-from minga.models.waves.preflight import warnings_of
+from minga.models.waves.preflight import sampled_notes, warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
 from minga.models.waves.shot import Shot
 from minga.models.waves.source_density import density_warnings
 from minga.models.waves.survey import Survey
+from minga.models.waves.survey_checks import refuse_aliased
 from minga.models.waves.survey_field_data import read_geometry
 from minga.models.waves.survey_frame import Frame, MapPoint, MapShot
 from minga.models.waves.survey_geometry import Point, named_shots, streamer
@@ -92,11 +93,13 @@ def make_survey(
             key="survey.length",
             remedy="record shorter traces, or samples at longer intervals",
         )
+    refuse_aliased(wavelet, said.interval, "survey.interval")
     survey = Survey(
         found.shape, found.spacing, dt, found.medium, shots, found.boundary, said.aperture, records=records,
         points=points, first=first, delay=_delay(said, wavelet), frame=frame, **found.options,
     )  # fmt: skip
     said_before = [*found.notes(dt, [shots[0].sources[0]]), *notes]
+    said_before += sampled_notes(shots[0].sources[:1], said.interval)
     _check_aliasing(said_before)
     said_before += _amplitudes(survey, found)
     if found.slowest < _AIR:

@@ -96,13 +96,13 @@ def check_disk(found: SurveyCase, out: Path) -> None:
         )
 
 
-def facts(found: SurveyCase, out: Path) -> Iterator[tuple[str, str]]:
-    """Yield what is known before the first shot, as pairs of a label and its text."""
+def facts(found: SurveyCase, out: Path, begun: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield what is known before the first shot, as pairs of a label and its text; `begun` shots are there already."""
     survey = found.survey
     receivers = [len(shot.receivers.positions) for shot in survey.shots]
     spread = f"{min(receivers)}" if min(receivers) == max(receivers) else f"{min(receivers)} to {max(receivers)}"
     traces = sum(shot.traces for shot in survey.shots)
-    of = f" of {', '.join(survey.quantities)}" if survey.elastic else ""
+    of = f" of {', '.join(survey.quantities)}" if survey.quantities != ("p",) else ""
     yield "shots", f"{len(receivers):,} with {spread} receivers{of}, {traces:,} traces"
     every = survey.shots[0].receivers.every
     samples = f"{found.samples:,} samples every {found.interval * 1e3:g} ms, {every} steps"
@@ -113,3 +113,5 @@ def facts(found: SurveyCase, out: Path) -> Iterator[tuple[str, str]]:
     size = f"{min(cells):,}" if min(cells) == max(cells) else f"{min(cells):,} to {max(cells):,}"
     yield "a shot", f"{size} cells beside its layers, {steps:,} steps; in all {sum(cells) * steps:.3g} updates of cells"
     yield "file", f"{bytes_of_file(found):,} bytes: {out}"
+    if begun:
+        yield "begun", f"{begun:,} of {len(receivers):,} shots are there from an earlier call"

@@ -26,7 +26,7 @@ from minga.models.waves.keys import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
-from minga.models.waves.preflight import FEWEST, step_note, too_coarse, warnings_of
+from minga.models.waves.preflight import COARSE, FEWEST, sampled_notes, step_note, too_coarse, warnings_of
 from minga.models.waves.settings import QuantityFile
 from minga.models.waves.wavelets import Signal
 
@@ -104,7 +104,10 @@ def _made(
         receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
         attenuation=found.attenuation,
     )  # fmt: skip
-    notes = tuple(notes_before(speeds, limit, spacing, dt, sources, divided(settings.dt, times)))
+    notes = (
+        *notes_before(speeds, limit, spacing, dt, sources, divided(settings.dt, times)),
+        *(sampled_notes(sources, dt * receivers.every) if receivers is not None else ()),
+    )
     return replace(
         model,
         notes=notes,
@@ -166,4 +169,4 @@ def notes_before(
         points = slowest / (max(peaks) * max(spacing))
         yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz"
         if points < FEWEST:
-            yield "too coarse", too_coarse(points)
+            yield COARSE, too_coarse(points)
