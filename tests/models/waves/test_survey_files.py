@@ -111,6 +111,18 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"a\.sgy: points up to .* m beside x were moved onto it"):
         shots_of_segy(file, point, DT)
     content = bytearray(file.read_bytes())
+    struct.pack_into(">H", content, 3216, 0)
+    file.write_bytes(content)
+    with pytest.raises(CaseError, match="does not say the interval"):
+        shots_of_segy(file, point, DT, frame=FRAME)
+    struct.pack_into(">H", content, 3216, 2000)
+    struct.pack_into("<h", content, 3224, 5)
+    file.write_bytes(content)
+    with pytest.raises(
+        CaseError, match=r"(?s)survey\.segy\.file.*is 1280: its bytes are in the reverse order.*high bytes first"
+    ):
+        shots_of_segy(file, point, DT, frame=FRAME)
+    struct.pack_into(">h", content, 3224, 5)
     struct.pack_into(">h", content, 3600 + 108, 4)
     file.write_bytes(content)
     with pytest.raises(CaseError, match="records begin at different times, -60 to 4 ms"):

@@ -31,7 +31,11 @@ def read_geometry(path: Path) -> list[MapShot]:
         If the file cannot be read, has no coordinates or angles in their place, or a shot has sources at several
         places.
     """
-    file = SegyFile.open(path)
+    try:
+        file = SegyFile.open(path)
+    except CaseError as error:
+        error.key = error.key or "survey.segy.file"
+        raise
     alive = np.flatnonzero(np.asarray(file.headers["kind"]) != _DEAD)
     headers = file.headers[alive]
     unit = _FOOT if file.feet else 1.0

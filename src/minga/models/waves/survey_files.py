@@ -122,6 +122,12 @@ def shots_of_segy(
     path = Path(file)
     geometry = read_geometry(path)
     data = SegyFile.open(path)
+    if not data.interval:
+        raise CaseError(
+            f"{path.name} does not say the interval of its samples (bytes 3217 to 3218)",
+            key="file",
+            remedy="write it into the file, in microseconds",
+        )
     every = _whole(data.interval * 1e-6, dt, f"{path.name} has samples every {data.interval * 1e-3:g} ms", "dt")
     delays = np.unique(np.asarray(data.headers["delay"])[[trace for shot in geometry for trace in shot.traces]])
     if len(delays) > 1:
