@@ -16,6 +16,7 @@ from minga.models.waves.survey_case import SurveyCase, make_survey
 from minga.models.waves.survey_recording import check_geometry
 from minga.output.disk_space import free_bytes
 from minga.output.segy_survey import unfinished
+from minga.view.amounts import bytes_text
 
 __all__ = ["bytes_of_file", "check_disk", "facts", "read_survey"]
 
@@ -90,7 +91,7 @@ def check_disk(found: SurveyCase, out: Path) -> None:
     free, size = free_bytes(out.absolute().parent), bytes_of_file(found)
     if free is not None and size - there > free:
         raise CaseError(
-            f"the file takes {size / 1e9:.3g} GB, and its disk has room for {free / 1e9:.3g} GB",
+            f"the file takes {bytes_text(size)}, and its disk has room for {bytes_text(free)}",
             key="--out",
             remedy="name a file on another disk",
         )
