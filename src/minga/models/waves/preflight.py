@@ -12,9 +12,11 @@ from minga.models.waves.stencils import halfway_weights, second_weights
 
 __all__ = [
     "COARSE",
+    "ENOUGH",
     "FEWEST",
     "aliased",
     "dispersion",
+    "dispersion_between",
     "dispersion_of",
     "notes_of",
     "sampled_notes",
@@ -118,14 +120,29 @@ def dispersion_of(
 ) -> Iterator[tuple[str, str]]:
     """Yield a note on the velocities of waves on the grid, along its coarsest axis; `orders` in space and in time."""
     peak = max((source.wavelet.peak for source in sources if source.wavelet.peak), default=0.0)
+    ends = extremes.slowest_p, extremes.fastest_p
+    yield from dispersion_between(ends, spacing, dt, peak, orders, "P waves", staggered=staggered)
+
+
+def dispersion_between(
+    velocities: tuple[float, float],
+    spacing: Sequence[float],
+    dt: float,
+    peak: float,
+    orders: tuple[int, int],
+    waves: str,
+    *,
+    staggered: bool,
+) -> Iterator[tuple[str, str]]:
+    """Yield a note on the slowest and the fastest of some `waves` at the peak frequency, if the grid has them."""
     widest = max(spacing)
-    if not peak or extremes.slowest_p < FEWEST * peak * widest:
+    if not peak or min(velocities) < FEWEST * peak * widest:
         return
     slow, fast = (
         dispersion(velocity / (peak * widest), velocity * dt / widest, *orders, staggered=staggered)
-        for velocity in (extremes.slowest_p, extremes.fastest_p)
+        for velocity in velocities
     )
-    yield "dispersion", f"at {peak:.3g} Hz the slowest P waves are {_percent(slow)}, the fastest {_percent(fast)}"
+    yield "dispersion", f"at {peak:.3g} Hz the slowest {waves} are {_percent(slow)}, the fastest {_percent(fast)}"
 
 
 def dispersion(points: float, courant: float, order: int, time_order: int, *, staggered: bool = False) -> float:

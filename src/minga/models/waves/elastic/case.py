@@ -26,7 +26,16 @@ from minga.models.waves.keys import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
-from minga.models.waves.preflight import COARSE, FEWEST, sampled_notes, step_note, too_coarse, warnings_of
+from minga.models.waves.preflight import (
+    COARSE,
+    ENOUGH,
+    FEWEST,
+    dispersion_between,
+    sampled_notes,
+    step_note,
+    too_coarse,
+    warnings_of,
+)
 from minga.models.waves.settings import QuantityFile
 from minga.models.waves.wavelets import Signal
 
@@ -105,7 +114,7 @@ def _made(
         attenuation=found.attenuation,
     )  # fmt: skip
     notes = (
-        *notes_before(speeds, limit, spacing, dt, sources, divided(settings.dt, times)),
+        *notes_before(speeds, limit, spacing, dt, sources, settings.order, divided(settings.dt, times)),
         *(sampled_notes(sources, dt * receivers.every) if receivers is not None else ()),
     )
     return replace(
@@ -155,6 +164,7 @@ def notes_before(
     spacing: Sequence[float],
     dt: float,
     sources: Sequence[ElasticSource],
+    order: int,
     divided: str = "",
 ) -> Iterator[tuple[str, str]]:
     """Yield notes before a run as pairs of a label and its text; `divided` names times that the step divides."""
@@ -167,6 +177,9 @@ def notes_before(
     if peaks:
         slowest = min(speeds.slowest_p, speeds.slowest_s or math.inf)
         points = slowest / (max(peaks) * max(spacing))
-        yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz"
+        coarse = " (coarse: the grid delays them)" if points < ENOUGH else ""
+        yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz{coarse}"
         if points < FEWEST:
             yield COARSE, too_coarse(points)
+        ends = slowest, speeds.fastest_p
+        yield from dispersion_between(ends, spacing, dt, max(peaks), (order, 2), "waves", staggered=True)
