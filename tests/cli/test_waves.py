@@ -93,7 +93,7 @@ def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
     for name in ("shot.sgy", "shot.npy", "shot.png"):
         said = in_process("export", run, "--field", "receivers", "--out", tmp_path / name)
         assert said.status == 0, said.err
-        assert "6 receivers, 11 samples each, 2 ms apart" in said.out
+        assert "6 traces, 11 samples each, 2 ms apart" in said.out
         assert "microseconds" not in said.out
     assert np.array_equal(np.load(tmp_path / "shot.npy"), samples)
     file = SegyFile.open(tmp_path / "shot.sgy")

@@ -118,7 +118,7 @@ def _receivers(run: RunDirectory, kind: str, found: ExportFormat, out: Path, for
     recorded = read_traces(run.traces)
     rows, columns = recorded.samples.shape
     note = found.write_receivers(out, recorded)
-    said = f"{out}: {columns} receivers, {rows} samples each, {recorded.interval * 1e3:.6g} ms apart"
+    said = f"{out}: {columns} traces, {rows} samples each, {recorded.interval * 1e3:.6g} ms apart"
     return f"{said}\n  {note}" if note else said
 
 

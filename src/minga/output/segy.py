@@ -87,7 +87,8 @@ class SegyFile:
         about = np.frombuffer(head, _record(_FILE_KEYS, _BINARY))[0]
         form, samples, extra = int(about["format"]), int(about["samples"]), int(about["more_text"])
         if form not in (_IBM, _IEEE):
-            raise _broken(path, f"its sample format is {form}; 1 (IBM float) and 5 (IEEE float) can be read")
+            turned = ": its bytes are in the reverse order" if form >> 8 in (_IBM, _IEEE) and not form & 0xFF else ""
+            raise _broken(path, f"its sample format is {form}{turned}; 1 (IBM float) and 5 (IEEE float) can be read")
         first = _TEXT + _BINARY + max(0, extra) * _TEXT
         length = _TRACE + 4 * samples
         if samples == 0 or size <= first or (size - first) % length:
@@ -262,4 +263,7 @@ def _text_header(lines: Sequence[str]) -> bytes:
 
 
 def _broken(path: Path, why: str) -> CaseError:
-    return CaseError(f"{path} cannot be read as SEG-Y: {why}", remedy="give a Zarr, NetCDF, .npy or RSF file instead")
+    return CaseError(
+        f"{path} cannot be read as SEG-Y: {why}",
+        remedy="convert it to IEEE floats, high bytes first, with traces of equal length",
+    )

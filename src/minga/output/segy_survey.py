@@ -20,7 +20,7 @@ from minga.errors import CaseError
 from minga.output.directory import disk_errors, write_whole
 from minga.output.segy import file_head, trace_bytes
 
-__all__ = ["SegySurvey", "unfinished"]
+__all__ = ["SegySurvey", "shots_there", "unfinished"]
 
 _HEADER = 240
 
@@ -148,6 +148,15 @@ class SegySurvey:
 def unfinished(path: Path) -> tuple[Path, Path]:
     """Return the paths of the traces and of the list of shots of a file that is not complete."""
     return path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.shots")
+
+
+def shots_there(path: Path) -> int:
+    """Return the number of shots that are listed as finished in a file that is not complete."""
+    try:
+        lines = unfinished(path)[1].read_text().splitlines()
+    except OSError:
+        return 0
+    return len({_entry(line).get("shot") for line in lines} - {None})
 
 
 def _entry(line: str) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def draw_waves(
     planes: Sequence[NDArray[Any]],
     times: Sequence[float],
     model: NDArray[Any],
-    ends: Sequence[float],
+    ends: Sequence[tuple[float, float]],
     labels: tuple[str, str],
     title: str,
     clip: float = 99.5,
@@ -162,7 +162,7 @@ def draw_waves(
     model
         Velocities on the section, m/s.
     ends
-        Position of the last cell along both axes of the section, m.
+        Positions of the first and the last cell along both axes of the section, m.
     labels
         Names of both axes, that downwards first.
     title
@@ -173,7 +173,8 @@ def draw_waves(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 2.6 * len(planes)), layout="constrained")
-    extent = (0, ends[1], ends[0], 0)
+    (top, bottom), (left, right) = ends
+    extent = (left, right, bottom, top)
     image: Any = None
     for axes, plane, time in zip(figure.subplots(len(planes), squeeze=False)[:, 0], planes, times, strict=True):
         loud = float(np.percentile(np.abs(plane), clip)) or float(np.abs(plane).max(initial=0.0)) or 1.0

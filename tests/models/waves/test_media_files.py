@@ -188,6 +188,20 @@ def test_foreign_stores_that_cannot_be_read(tmp_path: Path, changes: dict[str, A
     assert caught.value.remedy is not None
 
 
+def test_values_without_a_header_need_one(tmp_path: Path) -> None:
+    values = np.arange(1500.0, 1512.0).reshape(4, 3).astype(">f4")
+    values.tofile(tmp_path / "raw.bin")
+    with pytest.raises(CaseError, match=r'write a text file raw\.rsf: in="raw\.bin"'):
+        open_volume(tmp_path / "raw.bin")
+    (tmp_path / "raw.rsf").write_text(
+        'in="raw.bin" data_format="xdr_float" esize=4\n'
+        'n1=3 d1=0.004 label1="Depth" unit1="km"\nn2=4 d2=0.004 label2="Distance" unit2="km"\n'
+    )
+    volume = open_volume(tmp_path / "raw.rsf")
+    assert volume.spacing == pytest.approx((4.0, 4.0))
+    assert np.array_equal(volume.values(Box.of((3, 4))), values.T)
+
+
 def test_damaged_values_are_told(tmp_path: Path) -> None:
     store = foreign(tmp_path / "a.zarr")
     (store / "vp" / "0.0.0").write_bytes(b"no chunk")

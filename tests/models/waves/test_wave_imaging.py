@@ -21,9 +21,11 @@ from minga.models.waves import (
     Ricker,
     Shot,
     Sponge,
+    Wavelet,
     migrate,
     prepare,
     shot_image,
+    shot_snapshots,
     shot_traces,
 )
 
@@ -66,6 +68,27 @@ def test_a_reflector_is_seen_where_it_is(boundary: Any) -> None:
     stack = shot(80.0, boundary) + shot(210.0, boundary)
     profile = abs(stack.filtered().normalised().values[8:22, 10:20]).mean(axis=1)
     assert abs(8 + int(np.argmax(profile)) - 15) <= 1
+
+
+@pytest.mark.slow
+def test_the_filter_is_the_condition_of_inverse_scattering() -> None:
+    """By waves of the source, and waves of the reversed data that run back from the receiver, at each step."""
+    speed, h, dt, samples = 1800.0, 5.0, 1e-3, 450
+    smooth, true = (
+        prepare((110,), h, dt=dt, medium=Medium(vp), boundary=Cpml(12), dtype="f8")
+        for vp in (np.full(110, speed), np.where(np.arange(110) < 70, speed, 2000.0))
+    )
+    forth = Shot([PointSource((150.0,), Ricker(15.0))], Receivers([(200.0,)]))
+    data = shot_traces(true, forth, samples) - shot_traces(smooth, forth, samples)
+    found = shot_image(smooth, Shot(forth.sources, forth.receivers, data))
+    assert found is not None
+    back = Shot([PointSource((200.0,), Wavelet(data[::-1, 0]))], forth.receivers)
+    p, a = (np.array(shot_snapshots(smooth, each, range(1, samples))) for each in (forth, back))
+    (p_t, p_x), (a_t, a_x) = (np.gradient(each, dt, h) for each in (p, a[::-1]))
+    condition = (p_t * a_t / speed**2 - p_x * a_x).sum(axis=0)
+    between = slice(50, 100)  # beyond the receiver
+    assert np.corrcoef(found.filtered().values[between], condition[between])[0, 1] > 0.9999
+    assert np.corrcoef(found.values[between], condition[between])[0, 1] < 0.9
 
 
 def test_ranks_have_the_same_bits() -> None:

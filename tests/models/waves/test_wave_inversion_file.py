@@ -40,6 +40,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bounds": {"bounds": {"vp": (1500, 2700)}},
     "mask": {"mask": Z > 2},
     "misfit": {"misfit": "envelope"},
+    "units": {"units": {"vp": 1000.0}},
     "method": {"method": "gauss-newton"},
     "precondition": {"precondition": "illumination"},
 }

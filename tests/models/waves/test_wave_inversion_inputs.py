@@ -36,6 +36,7 @@ RAGGED = [[1.0, 2.0], [3.0]]
         ("method", [np.ones(3), ["l-bfgs"], 1, None]),
         ("damping", ["0", NAN, True, None, -1.0]),
         ("floor", ["0", NAN, True, None, 0]),
+        ("units", [None, 5, {"vp": 0.0}, {"vp": NAN}, {"vp": "1"}, {"epsilon": 1.0}]),
         ("inner", ["3", NAN, True, None, 1.5, 0]),
     ],
 )  # fmt: skip

@@ -104,6 +104,23 @@ def test_a_point_on_a_cell_is_that_cell(interpolation: str) -> None:
     assert placed.first == (9, 4, 27)
 
 
+@pytest.mark.parametrize(
+    ("point", "where"),
+    [
+        ((50.0, 0.0, -40.0), "outside the model, in a layer at its end"),
+        ((50.0, 0.0, -41.0), "outside the model"),
+        ((50.0, 0.0, 270.0), "outside the model, in a layer at its end"),
+        ((50.0, 0.0, 271.0), "outside the model"),
+        ((50.0, 0.0), "outside the model, which has the axes z, y, x"),
+        ((50.0, np.nan, 0.0), "outside the model"),
+    ],
+)
+def test_points_in_layers_are_told(point: tuple[float, ...], where: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        place(point, domain(4), "sinc", "source")
+    assert caught.value.message.endswith(where)
+
+
 @pytest.mark.parametrize("point", [(-1.0, 0, 0), (0, 0, 231.0), (np.nan, 0, 0), (0, 0)])
 def test_points_outside_are_refused(point: tuple[float, ...]) -> None:
     with pytest.raises(CaseError, match="outside the model"):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from minga.models.waves.shot import Shot, shot_snapshots, shot_traces
     from minga.models.waves.source import PlaneSource, PointSource, add_sources
     from minga.models.waves.survey import Survey
+    from minga.models.waves.survey_files import shots_of_segy, shots_of_sps
     from minga.models.waves.survey_frame import Frame
     from minga.models.waves.survey_geometry import points_between, shots_of_files, streamer
     from minga.models.waves.wavelets import Ormsby, Ricker, Wavelet
@@ -81,6 +82,8 @@ __all__ = [
     "shot_snapshots",
     "shot_traces",
     "shots_of_files",
+    "shots_of_segy",
+    "shots_of_sps",
     "streamer",
 ]
 

@@ -330,7 +330,7 @@ def _pair(given: Entry, others: Face, axis: str) -> tuple[Face, Face]:
         pair = (pair, pair)
     if len(pair) != 2 or not all(isinstance(face, Face) for face in pair):
         raise CaseError(
-            f"the boundary along {axis} is {given!r}",
+            f"the boundary along {axis} is {(others if given is None else given)!r}",
             key=f"fletcher.boundary.{axis}",
             remedy=f"give one for both ends, or a pair: {axis}=(Free(), Sponge())",
         )

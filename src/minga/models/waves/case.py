@@ -33,7 +33,7 @@ from minga.models.waves.case_medium import FoundMedium, attenuation_of, find_med
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
-from minga.models.waves.preflight import dispersion_of, notes_of, warnings_of
+from minga.models.waves.preflight import dispersion_of, notes_of, sampled_notes, warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.reflection import sponge_notes
 from minga.models.waves.settings import (
@@ -102,6 +102,8 @@ def make(
         **case.options,
     )
     notes = case.notes(dt, sources, divided(settings.dt, intervals))
+    if receivers is not None:
+        notes = (*notes, *sampled_notes(sources, dt * receivers.every))
     return replace(
         model,
         warnings=(*model.warnings, *warnings_of(notes)),

@@ -198,11 +198,21 @@ def check_point(
     )  # False for NaN
     if not inside:
         raise CaseError(
-            f"{called} lies at ({axes}) = {_metres(point)}, outside the model",
+            f"{called} lies at ({axes}) = {_metres(point)}, {_outside(point, domain)}",
             key=f"{key}.position",
             remedy=f"give a point between {_metres([0.0] * len(ends))} and {_metres(ends)}",
         )
     return point
+
+
+def _outside(point: Sequence[float], domain: Domain) -> str:
+    """Return where a point lies that is not in the model."""
+    if len(point) != len(domain.shape):
+        return f"outside the model, which has the axes {', '.join(domain.axes)}"
+    first = [-low * h for low, h in zip(domain.low, domain.spacing, strict=True)]
+    last = [a + (n - 1) * h for a, n, h in zip(first, domain.cells, domain.spacing, strict=True)]
+    in_layer = all(a <= x <= b for a, x, b in zip(first, point, last, strict=True))
+    return "outside the model, in a layer at its end" if in_layer else "outside the model"
 
 
 def doubtful(points: Floats, domain: Domain) -> NDArray[np.bool_]:

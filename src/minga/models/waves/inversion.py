@@ -81,6 +81,9 @@ class Inversion:
     mask
         Factor, from 0 to 1, of the unit in which each cell varies, so that its square is one of changes along the
         gradient: 0 where the medium is known, such as water, and near sources.
+    units
+        Changes of quantities that count alike, by name: with a larger one a quantity changes more along the gradient.
+        By default 1 for epsilon, delta and angles, and the largest initial value of the others.
     memory
         Bytes of each rank for states of waves.
     threads
@@ -112,6 +115,7 @@ class Inversion:
     misfit: str | Misfit = "l2"
     bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     mask: NDArray[Any] | None = None
+    units: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     memory: int = MEMORY
     threads: int = 1
     method: Method = "l-bfgs"
@@ -198,7 +202,7 @@ class Inversion:
         """Vary the medium; collective.
 
         For L-BFGS the misfit is divided by its first value, and quantities are scaled so that the first step changes
-        none of their cells by more than a hundredth of its largest value.
+        none of their cells by more than a hundredth of its unit.
 
         Parameters
         ----------

@@ -51,6 +51,7 @@ def check_inversion(inversion: Inversion) -> None:
         parts = _array(mask, "biuf")
         if parts is None or parts.ndim == 0 or not ((parts >= 0) & (parts <= 1)).all():
             raise wrong("mask", mask, "give an array of the shape of the model, with numbers from 0 to 1")
+    _check_units(inversion.units, inversion.wrt)
     _check_method(inversion)
     if not is_finite(inversion.memory) or inversion.memory < 0:
         raise wrong("memory", inversion.memory, "give a number of bytes: 1_000_000_000")
@@ -103,6 +104,12 @@ def _check_bounds(bounds: Any, wrt: Sequence[str]) -> None:
             raise wrong(f"bounds of {name}", ends, "give numbers, or arrays of the shape of the model")
         if (low > high).any():
             raise wrong(f"bounds of {name}", ends, "give the lowest value first, then the highest one")
+
+
+def _check_units(units: Any, wrt: Sequence[str]) -> None:
+    numbers = isinstance(units, Mapping) and all(is_finite(unit) and unit > 0 for unit in units.values())
+    if not numbers or not all(name in wrt for name in units):
+        raise wrong("units", units, 'give a positive number for quantities of wrt: {"epsilon": 0.5}')
 
 
 def _check_method(inversion: Inversion) -> None:

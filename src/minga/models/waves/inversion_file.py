@@ -64,6 +64,7 @@ def identity(inversion: Inversion, start: Mapping[str, Floats]) -> dict[str, str
         "misfit": name_of(inversion.misfit) if callable(inversion.misfit) else inversion.misfit,
         "bounds": {name: [np.asarray(end, np.float64) for end in ends] for name, ends in inversion.bounds.items()},
         "mask": None if inversion.mask is None else np.asarray(inversion.mask, np.float64),
+        "units": {name: float(unit) for name, unit in inversion.units.items()},
         "method": inversion.method,
         "precondition": inversion.precondition,
         "start": dict(start),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from minga.extras import require
 from minga.models.waves.inversion_file import Stored, identity, load, save
+from minga.models.waves.inversion_units import units_of
 from minga.models.waves.medium import Floats
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Search", "Values", "lbfgs", "summed", "total"]
 
 FIRST: Final = 0.01
-"""Largest relative change of a quantity by the first step of an inversion."""
+"""Largest change of a quantity, in its unit, by the first step of an inversion."""
 
 COSTS: Final[Mapping[str, int]] = {"gradient": 2, "misfit": 1, "normal": 3, "illumination": 1}
 """Simulations of a shot by each task."""
@@ -44,8 +45,7 @@ def summed(parts: Sequence[tuple[float, dict[str, Floats]]], wrt: Sequence[str])
 class Search:
     """A search of rank 0: its variables, and what is known so far.
 
-    Variables are changes from the start, divided by the largest value of their quantity, the preconditioner
-    and the mask.
+    Variables are changes from the start, divided by the unit of their quantity, the preconditioner and the mask.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Search:
         )  # fmt: skip
         self.shapes = {name: values.shape for name, values in start.items()}
         self.start = {name: self.within(name, values) for name, values in start.items()}
-        self.largest = {name: float(np.abs(values).max()) or 1.0 for name, values in start.items()}
+        self.units = units_of(inversion, start)
         self.weights: Floats | float = 1.0
         self.values: Mapping[str, Floats] = dict(self.start)
         self.misfits: list[float] = []
@@ -144,7 +144,7 @@ class Search:
 
     def scale(self, name: str) -> Floats | float:
         """Return the unit of the variables of a quantity in each cell: 0 where the mask is 0."""
-        return self.largest[name] * self.weights * self.mask
+        return self.units[name] * self.weights * self.mask
 
     def within(self, name: str, values: Floats) -> Floats:
         """Return values within the bounds of a quantity."""

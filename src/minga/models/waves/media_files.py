@@ -113,7 +113,8 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
     if opener is None:
         raise CaseError(
             f"the kind of file {path.name!r} is unknown", key=key,
-            remedy=f"name a file that ends in {', '.join(ENDINGS)}",
+            remedy=f"name a file that ends in {', '.join(ENDINGS)}; for values without a header, write a text file "
+            f'{path.stem}.rsf: in="{path.name}" data_format="native_float" esize=4 n1=... d1=...',
         )  # fmt: skip
     try:
         volume = opener(path, variable)

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from minga.models.waves.source import Source
 from minga.models.waves.stability import Extremes, sampling
 from minga.models.waves.stencils import halfway_weights, second_weights
 
-__all__ = ["dispersion", "dispersion_of", "notes_of", "step_note", "too_coarse", "warnings_of"]
+__all__ = [
+    "COARSE",
+    "ENOUGH",
+    "FEWEST",
+    "aliased",
+    "dispersion",
+    "dispersion_between",
+    "dispersion_of",
+    "notes_of",
+    "sampled_notes",
+    "step_note",
+    "too_coarse",
+    "warnings_of",
+]
 
 ENOUGH: Final = 4.0
 """Points per wavelength below which differences of order 8 delay waves visibly."""
 
 FEWEST: Final = 2.0
 """Points per wavelength below which a grid cannot represent a wave."""
+
+
+COARSE: Final = "too coarse"
+ALIASED: Final = "aliased"
+"""Labels of notes that are warnings."""
 
 
 def notes_of(
@@ -41,7 +59,7 @@ def notes_of(
     found = sampling(extremes, spacing, peak, highest)
     yield "P waves", _points(found.p_peak, found.p_highest, peak, highest)
     if found.p_peak < FEWEST:
-        yield "too coarse", too_coarse(found.p_peak)
+        yield COARSE, too_coarse(found.p_peak)
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak, highest)
 
@@ -63,11 +81,32 @@ def too_coarse(points: float) -> str:
     )
 
 
-def warnings_of(notes: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the notes that are warnings: results of too coarse a grid are no waves."""
-    return tuple(
-        f"the cells are too coarse for waves of this wavelet: {text}" for label, text in notes if label == "too coarse"
+def aliased(peak: float | None, interval: float) -> str:
+    """Return what to do about samples at intervals that are too long for the peak frequency of a wavelet, or ""."""
+    most = 0.5 / interval
+    if not peak or peak <= most:
+        return ""
+    return (
+        f"samples every {interval * 1e3:g} ms hold frequencies up to {most:.4g} Hz, and the wavelet's peak is at "
+        f"{peak:.4g} Hz: sample every {1e3 / (6 * peak):.3g} ms or more often, or choose a lower frequency"
     )
+
+
+def sampled_notes(sources: Sequence[Any], interval: float) -> Iterator[tuple[str, str]]:
+    """Yield a note if samples at intervals, s, do not hold all frequencies of the sources."""
+    peak = max((source.wavelet.peak or 0.0 for source in sources), default=0.0)
+    highest = max((source.wavelet.highest or 0.0 for source in sources), default=0.0)
+    if text := aliased(peak, interval):
+        yield ALIASED, text
+    elif 2 * highest * interval > 1:
+        most = f"{0.5 / interval:.4g} Hz"
+        yield "aliasing", f"samples hold frequencies up to {most}; a wavelet has a part above, up to {highest:.4g} Hz"
+
+
+def warnings_of(notes: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the notes that are warnings: results of too coarse a grid, and too few samples, are no waves."""
+    said = {COARSE: "the cells are too coarse for waves of this wavelet", ALIASED: "receivers record other waves"}
+    return tuple(f"{said[label]}: {text}" for label, text in notes if label in said)
 
 
 def dispersion_of(
@@ -81,14 +120,29 @@ def dispersion_of(
 ) -> Iterator[tuple[str, str]]:
     """Yield a note on the velocities of waves on the grid, along its coarsest axis; `orders` in space and in time."""
     peak = max((source.wavelet.peak for source in sources if source.wavelet.peak), default=0.0)
+    ends = extremes.slowest_p, extremes.fastest_p
+    yield from dispersion_between(ends, spacing, dt, peak, orders, "P waves", staggered=staggered)
+
+
+def dispersion_between(
+    velocities: tuple[float, float],
+    spacing: Sequence[float],
+    dt: float,
+    peak: float,
+    orders: tuple[int, int],
+    waves: str,
+    *,
+    staggered: bool,
+) -> Iterator[tuple[str, str]]:
+    """Yield a note on the slowest and the fastest of some `waves` at the peak frequency, if the grid has them."""
     widest = max(spacing)
-    if not peak or extremes.slowest_p < FEWEST * peak * widest:
+    if not peak or min(velocities) < FEWEST * peak * widest:
         return
     slow, fast = (
         dispersion(velocity / (peak * widest), velocity * dt / widest, *orders, staggered=staggered)
-        for velocity in (extremes.slowest_p, extremes.fastest_p)
+        for velocity in velocities
     )
-    yield "dispersion", f"at {peak:.3g} Hz the slowest P waves are {_percent(slow)}, the fastest {_percent(fast)}"
+    yield "dispersion", f"at {peak:.3g} Hz the slowest {waves} are {_percent(slow)}, the fastest {_percent(fast)}"
 
 
 def dispersion(points: float, courant: float, order: int, time_order: int, *, staggered: bool = False) -> float:

@@ -51,6 +51,10 @@ class AnyWaves(Protocol):
         """Structure: what recorded steps depend on, values of the medium's fields and of layers aside."""
 
     @property
+    def slowest(self) -> float:
+        """Lowest velocity of waves that the cells must represent, m/s."""
+
+    @property
     def shown(self) -> Field:
         """Field that pictures show."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from minga.engine.comm import Comm
 from minga.errors import CaseError
 from minga.models.waves.attenuation import Attenuation
-from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, faces_of
+from minga.models.waves.boundary import Boundary, Sponge
 from minga.models.waves.domain import axes_of, check_shape, check_spacing
 from minga.models.waves.elastic.medium import ElasticMedium
 from minga.models.waves.elastic.waves import prepare_elastic
@@ -18,6 +18,7 @@ from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
 from minga.models.waves.preparation import prepare
 from minga.models.waves.shot import AnyWaves, Shot, shot_traces
+from minga.models.waves.survey_checks import check_parameters
 from minga.models.waves.survey_cut import cut, cut_attenuation, moved, part_of
 from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_recording import SurveyProgress, record
@@ -91,30 +92,10 @@ class Survey:
     step: float = field(init=False)
 
     def __post_init__(self) -> None:
-        if not self.shots:
-            raise CaseError("a survey without shots", key="shots", remedy="give at least one")
         unused = [name for name in ("time_order", "form", "sigma") if self.elastic and _given(self, name)]
         if unused:
             raise CaseError(f"elastic waves have no {', '.join(unused)}", key=unused[0], remedy="leave it out")
-        if self.aperture is not None and not self.aperture >= 0:
-            raise CaseError(f"the aperture is {self.aperture}", key="aperture", remedy="give metres, or None")
-        sides = faces_of(self.boundary, len(self.shape))[1:]
-        if self.aperture is not None and not all(isinstance(f, Sponge | Cpml | Random) for pair in sides for f in pair):
-            raise CaseError(
-                "an aperture with a boundary at the sides that has no layers: it would stand where grids are cut",
-                key="aperture",
-                remedy="choose sponges at the sides, or leave the aperture out",
-            )
-        for number, shot in enumerate(self.shots):
-            if not len(shot.receivers.positions):
-                said = f"shot {self.name(number)} has no receivers"
-                raise CaseError(said, key="shots", remedy="give each shot one or more")
-        if len({tuple(shot.record) for shot in self.shots}) > 1:
-            raise CaseError("shots record different quantities", key="shots", remedy="give all of them one record=")
-        if len({shot.receivers.every for shot in self.shots}) > 1:
-            raise CaseError(
-                "shots have samples at different intervals", key="shots", remedy="give all receivers one every="
-            )
+        check_parameters(self)
         if self.dt is None:
             lengths = check_shape(list(self.shape))
             whole = self._prepared(Box((0,) * len(lengths), lengths), check_spacing(self.spacing, len(lengths)), None)

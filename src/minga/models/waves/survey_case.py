@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-import numpy as np
-
 from minga.case.files import find_file
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
@@ -18,14 +16,15 @@ from minga.models.waves.case import check_grid, receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Medium, Sampler
-from minga.models.waves.preflight import warnings_of
+from minga.models.waves.preflight import sampled_notes, warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
 from minga.models.waves.shot import Shot
 from minga.models.waves.source_density import density_warnings
 from minga.models.waves.survey import Survey
+from minga.models.waves.survey_checks import refuse_aliased
 from minga.models.waves.survey_field_data import read_geometry
-from minga.models.waves.survey_frame import Frame, MapPoint, MapShot
+from minga.models.waves.survey_frame import Frame, MapShot, placed
 from minga.models.waves.survey_geometry import Point, named_shots, streamer
 from minga.models.waves.survey_settings import SurveySettings
 from minga.models.waves.survey_sps import read_sps
@@ -92,11 +91,13 @@ def make_survey(
             key="survey.length",
             remedy="record shorter traces, or samples at longer intervals",
         )
+    refuse_aliased(wavelet, said.interval, "survey.interval")
     survey = Survey(
         found.shape, found.spacing, dt, found.medium, shots, found.boundary, said.aperture, records=records,
         points=points, first=first, delay=_delay(said, wavelet), frame=frame, **found.options,
     )  # fmt: skip
     said_before = [*found.notes(dt, [shots[0].sources[0]]), *notes]
+    said_before += sampled_notes(shots[0].sources[:1], said.interval)
     _check_aliasing(said_before)
     said_before += _amplitudes(survey, found)
     if found.slowest < _AIR:
@@ -257,7 +258,7 @@ def _shots(
     on_map = _of_files(said, directory)
     rows, away = [], 0.0
     for each in on_map:
-        points, off = _placed([each.source, *each.receivers], frame, found.axes)
+        points, off = placed([each.source, *each.receivers], frame, found.axes)
         away = max(away, off)
         rows.append(shot(points[0], Receivers(points[1:], every)))
     notes = [("off the line", f"points lie up to {away:.3g} m beside x, and were moved onto it")] if away > 0.5 else []
@@ -282,17 +283,6 @@ def _of_files(said: SurveySettings, directory: Path) -> list[MapShot]:
         for name in ("shots", "receivers", "relation")
     )
     return read_sps(shots, receivers, relation, said.sps.revision)
-
-
-def _placed(points: Sequence[MapPoint], frame: Frame, axes: str) -> tuple[list[Point], float]:
-    """Return points of the map in the model, and the largest distance by which they were moved onto its line."""
-    x, y = frame.in_model(np.array([p.easting for p in points]), np.array([p.northing for p in points]))
-    z = frame.datum - np.array([p.elevation for p in points])
-    whole = {"z": z, "y": y, "x": x}
-    # Headers have centimetres: what is nearer to 0 than that is at 0.
-    columns = [np.round(whole[name], 3).tolist() for name in axes]
-    away = 0.0 if "y" in axes else float(np.abs(y).max())
-    return list(zip(*columns, strict=True)), away
 
 
 def _check_axes(points: Sequence[Sequence[float]], axes: str, key: str) -> None:

@@ -31,8 +31,13 @@ def read_geometry(path: Path) -> list[MapShot]:
         If the file cannot be read, has no coordinates or angles in their place, or a shot has sources at several
         places.
     """
-    file = SegyFile.open(path)
-    headers = file.headers[np.asarray(file.headers["kind"]) != _DEAD]
+    try:
+        file = SegyFile.open(path)
+    except CaseError as error:
+        error.key = error.key or "survey.segy.file"
+        raise
+    alive = np.flatnonzero(np.asarray(file.headers["kind"]) != _DEAD)
+    headers = file.headers[alive]
     unit = _FOOT if file.feet else 1.0
     angles = sorted({int(found) for found in headers["coordinate_units"]} - {0, 1})
     if angles:
@@ -65,5 +70,7 @@ def read_geometry(path: Path) -> list[MapShot]:
         east, north, up = map(float, sources[:, own[0]])
         source = MapPoint(east, north, up, float(points[own[0]] or record))
         spread = zip(place["x"][own], place["y"][own], elevation[own], strict=True)
-        found.append(MapShot(record, source, tuple(MapPoint(*map(float, each)) for each in spread)))
+        found.append(
+            MapShot(record, source, tuple(MapPoint(*map(float, each)) for each in spread), tuple(alive[own].tolist()))
+        )
     return found

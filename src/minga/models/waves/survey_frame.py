@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 
-__all__ = ["Frame", "MapPoint", "MapShot"]
+__all__ = ["Frame", "MapPoint", "MapShot", "placed"]
 
 Floats = NDArray[np.float64]
 
@@ -87,8 +88,30 @@ class MapPoint:
 
 @dataclass(frozen=True, slots=True)
 class MapShot:
-    """A source and its receivers on the map, with the number of the record."""
+    """A source and its receivers on the map, the number of the record, and those of its traces in a file."""
 
     record: int
     source: MapPoint
     receivers: tuple[MapPoint, ...]
+    traces: tuple[int, ...] = ()
+
+
+def placed(points: Sequence[MapPoint], frame: Frame, axes: str) -> tuple[list[tuple[float, ...]], float]:
+    """Return points of the map in the model, and the largest distance by which they were moved onto its line.
+
+    Parameters
+    ----------
+    points
+        The points.
+    frame
+        Place of the model on the map.
+    axes
+        Names of the model's axes.
+    """
+    x, y = frame.in_model(np.array([p.easting for p in points]), np.array([p.northing for p in points]))
+    z = frame.datum - np.array([p.elevation for p in points])
+    whole = {"z": z, "y": y, "x": x}
+    # Headers have centimetres: what is nearer to 0 than that is at 0.
+    columns = [np.round(whole[name], 3).tolist() for name in axes]
+    away = 0.0 if "y" in axes else float(np.abs(y).max())
+    return list(zip(*columns, strict=True)), away

@@ -22,6 +22,7 @@ from minga.models.waves.interpolation import check_point, doubtful, place
 from minga.models.waves.medium import slabs
 from minga.models.waves.shot import Shot
 from minga.models.waves.source import PlaneSource, PointSource
+from minga.models.waves.survey_checks import check_samples, check_waves
 from minga.models.waves.survey_headers import about_quantities, headers_of
 from minga.models.waves.survey_sharing import Speeds, shared_out
 from minga.output.segy_survey import SegySurvey
@@ -174,6 +175,7 @@ def _check_shot(survey: Survey, number: int) -> None:
     waves, shot = survey.of(number)
     try:
         waves.stepping(shot.sources)
+        check_waves(waves, shot)
         velocities = not survey.elastic and survey.quantities != ("p",)  # not in all media, nor at all points
         if velocities or any(waves.domain.periodic):  # near such ends points have too few cells around them
             waves.sensors(shot.receivers, shot.record)
@@ -208,6 +210,7 @@ class _Writer:
             for number in range(len(survey.shots)):
                 _check_shot(survey, number)
                 headers_of(survey, number)
+            check_samples(survey, self.samples)
             interval = survey.step * survey.shots[0].receivers.every
             text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100", *about_quantities(survey)]
             counts = [shot.traces for shot in survey.shots]

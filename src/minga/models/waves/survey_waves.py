@@ -137,7 +137,7 @@ def _elastic(
         return elastic_case.source_of(point, said.force, said.moment, wavelet, "survey")
 
     def notes(dt: float, sources: Sequence[Any]) -> Notes:
-        return [*found.notes(dt, sources)]
+        return [*found.notes(dt, sources, settings.order)]
 
     return SurveyWaves(
         "elastic", found.medium, found.cells, found.spacing, found.boundary, found.limit, found.speeds.slowest_p,

@@ -95,6 +95,11 @@ class Waves:
         return () if self.strength is None else (self.strength,)
 
     @property
+    def slowest(self) -> float:
+        """Lowest velocity of P waves, m/s."""
+        return self.extremes.slowest_p
+
+    @property
     def shown(self) -> Field:
         """Field that pictures show: p."""
         return self.fields[0]

@@ -15,6 +15,7 @@ from minga.engine.engine import Engine
 from minga.engine.operations import Call, Move, flat
 from minga.engine.program import Program
 from minga.errors import ProgramError
+from minga.solve.adjoint.arguments import check_arguments
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
 from minga.solve.adjoint.loops import Loops, disturbed, loops_of_states, loops_of_values
 from minga.solve.adjoint.recording import Recording, record, used_slots
@@ -76,13 +77,7 @@ def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Ad
     >>> heat.run(engine, 100, seed=misfit)  # misfit(engine, n) adds dJ/du at step n to heat.of[u]
     >>> engine.gather(heat.of[k])
     """
-    if not wrt:
-        raise ProgramError("adjoint: wrt names no field", remedy="name the fields by whose values to differentiate")
-    for item in wrt:
-        if not isinstance(item, Field):
-            raise ProgramError(
-                f"adjoint: wrt has {type(item).__name__}", remedy="name fields; slots of time levels belong to them"
-            )
+    check_arguments(step, wrt, "adjoint")
     return Adjoint(step, tuple(wrt), record(step, wrt, name))
 
 

@@ -22,6 +22,7 @@ from minga.lang.expr import Node
 from minga.lang.graph import Interner, Param, Store
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.types import is_float
+from minga.solve.adjoint.arguments import check_arguments
 from minga.solve.adjoint.ghosts import linearised
 from minga.solve.adjoint.recording import check_registers, companion, ghost_inputs, read_slots, stored_slots
 from minga.solve.adjoint.transposed import Renumbered
@@ -92,8 +93,7 @@ def tangent(step: Program, wrt: Sequence[Field], *, name: str = "tangent") -> Ta
     >>> engine.run(change.step, 100)
     >>> engine.gather(change.of[u])
     """
-    if not wrt or not all(isinstance(item, Field) for item in wrt):
-        raise ProgramError("tangent: wrt is not a list of fields", remedy="name the fields that change")
+    check_arguments(step, wrt, "tangent")
     operations = list(flat(step.operations))
     active = _active(operations, wrt)
     applied = [each for each in operations if isinstance(each, Apply | Let)]

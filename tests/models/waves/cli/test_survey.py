@@ -13,9 +13,10 @@ import typer
 
 from command_line import nothing_written
 from minga.cli.commands import as_click
-from minga.errors import MingaError
+from minga.errors import MingaError, RunError
 from minga.models.waves.cli.survey_command import survey
 from minga.models.waves.survey import Survey
+from minga.output.segy_survey import SegySurvey
 from mpi_launch import run_ranks
 
 CASE = """\
@@ -200,3 +201,33 @@ def test_mistakes(here: Path, words: tuple[str, ...], text: str) -> None:
         status, _, err = command(*words)
     assert status == 2
     assert text in err
+
+
+def test_waves_are_drawn_where_they_are(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The part of the model on which a shot is computed has its positions in the model."""
+    drawn: list[Any] = []
+
+    def draw(planes: Any, times: Any, model: Any, ends: Any, labels: Any, title: str) -> bytes:
+        drawn.extend([planes[0].shape, ends, title])
+        return b""
+
+    monkeypatch.setattr("minga.models.waves.cli.survey_pictures.draw_waves", draw)
+    assert command("sea.toml")[0] == 0
+    # The second of three shots at 160 m, receivers from 100 to 220 m, 60 m on either side.
+    assert drawn == [(16, 25), ((0.0, 150.0), (40.0, 280.0)), "sea, shot 2"]
+
+
+def test_shots_of_an_earlier_call_are_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "begun" not in command("sea.toml", "--check")[1]
+    write = SegySurvey.write
+
+    def failing(self: SegySurvey, shot: int, *rest: Any) -> None:
+        if shot == 2:
+            raise RunError("the disk is gone")
+        write(self, shot, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SegySurvey, "write", failing)
+        assert command("sea.toml", "--no-pictures")[0] == 1
+    assert "2 of 3 shots are there from an earlier call" in command("sea.toml", "--check")[1]
+    assert "begun" not in command("sea.toml", "--check", "--force")[1]

@@ -18,7 +18,7 @@ from minga.launch.signals import StopRequest
 from minga.models.waves.cli.survey_reading import check_disk, facts, read_survey
 from minga.models.waves.survey import SurveyProgress
 from minga.models.waves.survey_case import SurveyCase
-from minga.output.segy_survey import unfinished
+from minga.output.segy_survey import shots_there, unfinished
 from minga.view.progress import Listener, LogLines, Progress, progress_display
 from minga.view.survey import GAINS
 
@@ -96,6 +96,8 @@ def survey(request: SurveyRequest) -> tuple[str, int]:
             except KeyboardInterrupt:
                 return _stopped(request, source), INTERRUPTED
             if status != OK:  # the ranks have said why
+                if shots_there(request.file(source)):
+                    listener.note(_stopped(request, source))
                 raise SystemExit(status)
         else:
             with StopRequest().listening() as stop:
@@ -179,7 +181,8 @@ def _in_job(request: SurveyRequest, job: Job) -> tuple[str, int]:
 
 
 def _before(request: SurveyRequest, source: Source, found: SurveyCase) -> str:
-    rows = list(facts(found, request.file(source)))
+    out = request.file(source)
+    rows = list(facts(found, out, 0 if request.force else shots_there(out)))
     width = max(len(label) for label, _ in rows)
     return "\n".join([f"{source.name}, before it starts", *(f"  {label:{width}}  {text}" for label, text in rows)])
 

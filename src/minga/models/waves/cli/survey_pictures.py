@@ -30,8 +30,8 @@ def pictures(found: SurveyCase, file: Path, name: str, gain: str, threads: int) 
     first = sum(shot.traces for shot in survey.shots[:number])
     traces = SegyFile.open(file).traces(slice(first, first + len(survey.shots[number].receivers.positions))).T
     seconds = survey.delay + found.interval * np.arange(len(traces))
-    record = number + 1 if survey.records is None else survey.records[number]
-    title = f"{name}, shot {record}" + (f", {survey.quantities[0]}" if survey.elastic else "")
+    record = survey.name(number)
+    title = f"{name}, shot {record}" + (f", {survey.quantities[0]}" if survey.quantities != ("p",) else "")
     gather = draw_gather(traces, seconds, f"{title}, gain: {gain}", cast(Gain, gain))
     spectrum = draw_spectrum(traces, found.interval, f"{title}, mean spectrum")
     return _geometry(found, name), gather, spectrum, _waves(found, number, f"{name}, shot {record}", threads)
@@ -57,7 +57,8 @@ def _waves(found: SurveyCase, number: int, title: str, threads: int) -> bytes:
     across = domain.shape[-1] if len(low) > 1 else 1
     shape = domain.shape[0], across
     model = Sampler(survey.medium, tuple(survey.shape), (0,) * len(low)).values("vp", Box(tuple(low), tuple(high)))
-    ends = domain.ends[0], domain.ends[-1] if len(low) > 1 else 1.0
+    left = part.lo[-1] * domain.spacing[-1]
+    ends = (0.0, domain.ends[0]), (left, left + domain.ends[-1]) if len(low) > 1 else (0.0, 1.0)
     times = [survey.delay - survey.first * found.interval + step * waves.dt for step in steps]
     return draw_waves(
         [plane.reshape(shape) for plane in planes], times, model.reshape(shape), ends, ("z", domain.axes[-1]), title

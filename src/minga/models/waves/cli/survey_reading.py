@@ -16,6 +16,7 @@ from minga.models.waves.survey_case import SurveyCase, make_survey
 from minga.models.waves.survey_recording import check_geometry
 from minga.output.disk_space import free_bytes
 from minga.output.segy_survey import unfinished
+from minga.view.amounts import bytes_text
 
 __all__ = ["bytes_of_file", "check_disk", "facts", "read_survey"]
 
@@ -90,19 +91,19 @@ def check_disk(found: SurveyCase, out: Path) -> None:
     free, size = free_bytes(out.absolute().parent), bytes_of_file(found)
     if free is not None and size - there > free:
         raise CaseError(
-            f"the file takes {size / 1e9:.3g} GB, and its disk has room for {free / 1e9:.3g} GB",
+            f"the file takes {bytes_text(size)}, and its disk has room for {bytes_text(free)}",
             key="--out",
             remedy="name a file on another disk",
         )
 
 
-def facts(found: SurveyCase, out: Path) -> Iterator[tuple[str, str]]:
-    """Yield what is known before the first shot, as pairs of a label and its text."""
+def facts(found: SurveyCase, out: Path, begun: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield what is known before the first shot, as pairs of a label and its text; `begun` shots are there already."""
     survey = found.survey
     receivers = [len(shot.receivers.positions) for shot in survey.shots]
     spread = f"{min(receivers)}" if min(receivers) == max(receivers) else f"{min(receivers)} to {max(receivers)}"
     traces = sum(shot.traces for shot in survey.shots)
-    of = f" of {', '.join(survey.quantities)}" if survey.elastic else ""
+    of = f" of {', '.join(survey.quantities)}" if survey.quantities != ("p",) else ""
     yield "shots", f"{len(receivers):,} with {spread} receivers{of}, {traces:,} traces"
     every = survey.shots[0].receivers.every
     samples = f"{found.samples:,} samples every {found.interval * 1e3:g} ms, {every} steps"
@@ -113,3 +114,5 @@ def facts(found: SurveyCase, out: Path) -> Iterator[tuple[str, str]]:
     size = f"{min(cells):,}" if min(cells) == max(cells) else f"{min(cells):,} to {max(cells):,}"
     yield "a shot", f"{size} cells beside its layers, {steps:,} steps; in all {sum(cells) * steps:.3g} updates of cells"
     yield "file", f"{bytes_of_file(found):,} bytes: {out}"
+    if begun:
+        yield "begun", f"{begun:,} of {len(receivers):,} shots are there from an earlier call"

@@ -26,7 +26,16 @@ from minga.models.waves.keys import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
-from minga.models.waves.preflight import FEWEST, step_note, too_coarse, warnings_of
+from minga.models.waves.preflight import (
+    COARSE,
+    ENOUGH,
+    FEWEST,
+    dispersion_between,
+    sampled_notes,
+    step_note,
+    too_coarse,
+    warnings_of,
+)
 from minga.models.waves.reflection import sponge_notes
 from minga.models.waves.settings import QuantityFile
 from minga.models.waves.wavelets import Signal
@@ -65,9 +74,11 @@ class Inspected:
     limit: float
     attenuation: Attenuation | None
 
-    def notes(self, dt: float, sources: Sequence[ElasticSource], divided: str = "") -> Iterator[tuple[str, str]]:
+    def notes(
+        self, dt: float, sources: Sequence[ElasticSource], order: int, divided: str = ""
+    ) -> Iterator[tuple[str, str]]:
         """Yield notes before a run as pairs of a label and its text; `divided` names times that the step divides."""
-        yield from notes_before(self.speeds, self.limit, self.spacing, dt, sources, divided)
+        yield from notes_before(self.speeds, self.limit, self.spacing, dt, sources, order, divided)
         faces = faces_of(self.boundary, len(self.cells))
         yield from sponge_notes(faces, self.spacing, self.speeds.fastest_p, dt, sources, staggered=True)
 
@@ -111,7 +122,10 @@ def _made(
         receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
         attenuation=found.attenuation,
     )  # fmt: skip
-    notes = tuple(found.notes(dt, sources, divided(settings.dt, times)))
+    notes = (
+        *found.notes(dt, sources, settings.order, divided(settings.dt, times)),
+        *(sampled_notes(sources, dt * receivers.every) if receivers is not None else ()),
+    )
     return replace(
         model,
         notes=notes,
@@ -159,6 +173,7 @@ def notes_before(
     spacing: Sequence[float],
     dt: float,
     sources: Sequence[ElasticSource],
+    order: int,
     divided: str = "",
 ) -> Iterator[tuple[str, str]]:
     """Yield notes before a run as pairs of a label and its text; `divided` names times that the step divides."""
@@ -171,6 +186,9 @@ def notes_before(
     if peaks:
         slowest = min(speeds.slowest_p, speeds.slowest_s or math.inf)
         points = slowest / (max(peaks) * max(spacing))
-        yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz"
+        coarse = " (coarse: the grid delays them)" if points < ENOUGH else ""
+        yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz{coarse}"
         if points < FEWEST:
-            yield "too coarse", too_coarse(points)
+            yield COARSE, too_coarse(points)
+        ends = slowest, speeds.fastest_p
+        yield from dispersion_between(ends, spacing, dt, max(peaks), (order, 2), "waves", staggered=True)

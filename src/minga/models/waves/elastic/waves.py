@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -132,6 +133,11 @@ class ElasticWaves:
             A function of a Box for each field.
         """
         return {field.name: partial(self.coefficients.values, field.name) for field in self.medium}
+
+    @property
+    def slowest(self) -> float:
+        """Lowest velocity of P and S waves, m/s."""
+        return min(self.speeds.slowest_p, self.speeds.slowest_s or math.inf)
 
     @property
     def shown(self) -> Field:
