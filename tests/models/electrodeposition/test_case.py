@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,22 @@ def test_cells_too_wide_for_an_impedance_are_told(tmp_path: Path) -> None:
         program = [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": [low]}]
         found = problem(tmp_path, voltage=None, program=program, time={"every": 1.0})
         assert ("diffusion is right to 1 %" in dict(notes_of(found)).get("warning", "")) == told
+
+
+def test_a_first_cell_whose_charging_delays_an_impedance_is_told(tmp_path: Path) -> None:
+    """2 eps/h w L/sigma: in a bath of 2 mm with a first cell of 13 nm, but not with a reference 1 um away."""
+    thin = {"y": {"geometric": 1.8, "at": "low"}}
+    program = [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 kHz"]}]
+    given: Any = {"voltage": None, "program": program, "time": {"every": 1.0}, "stretched": thin}
+    for more, told in (({}, True), ({"reference": "1 um"}, False), ({"cathode": {"capacity": 0.2}}, False)):
+        found = problem(tmp_path, **given, **more)
+        texts = [text for name, text in notes_of(found) if name == "warning" and "the current of the ions lags" in text]
+        assert bool(texts) == told
+        if told:
+            first = float(found.grid.widths("y")[0])
+            conductivity = sum(s.charge**2 * s.diffusivity * s.bulk for s in found.species) * 96485.33212 * found.beta
+            lag = 2e3 * math.pi * 2 * found.constants.permittivity / first * 2e-3 / conductivity
+            assert f"lags by {lag:.2g} rad" in texts[0]
 
 
 def test_ions_run_out_beyond_the_limiting_current_only(tmp_path: Path) -> None:
