@@ -231,6 +231,13 @@ def test_a_first_cell_whose_charging_delays_an_impedance_is_told(tmp_path: Path)
             assert f"lags by {lag:.2g} rad" in texts[0]
 
 
+def test_a_note_tells_that_diffusivities_are_those_of_25_c(tmp_path: Path) -> None:
+    """Water is 1.63 times as viscous at 25 C as at 50 C (0.890 and 0.547 mPa s)."""
+    notes = dict(notes_of(problem(tmp_path, constants={"temperature": 323.15})))
+    assert "here ions diffuse about 1.76 times as fast" in notes["temperature"]
+    assert "temperature" not in dict(notes_of(problem(tmp_path, constants={"temperature": 298.15})))
+
+
 def test_ions_run_out_beyond_the_limiting_current_only(tmp_path: Path) -> None:
     for current, words in (("1 mA/cm2", "ions never run out"), ("5 mA/cm2", "the cathode runs out of ions")):
         notes = dict(notes_of(problem(tmp_path, voltage=None, current=current)))
@@ -255,6 +262,7 @@ WALL = {"kind": "insulator", "box": {"y": ["0.9 mm", "1.2 mm"]}}
 LID = {"kind": "insulator", "box": {"y": ["1.9 mm", "2 mm"]}}
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"electrolyte": "ZnSO5"}, "electrodeposition.electrolyte", "did you mean 'ZnSO4'"),
+    ({"constants": {"temperature": 25}}, "electrodeposition.constants.temperature", "at least 200"),
     ({"electrolyte": None, "concentration": None}, "electrodeposition.electrolyte", "what is in the bath"),
     ({"concentration": None}, "electrodeposition.concentration", "missing"),
     ({"concentration": -5.0}, "electrodeposition.concentration", "above 0"),

@@ -20,7 +20,7 @@ from minga.models.electrodeposition.groups import (
     groups_of,
     limiting_current,
 )
-from minga.models.electrodeposition.liquids import liquid_of
+from minga.models.electrodeposition.liquids import liquid_of, water_viscosity
 from minga.models.electrodeposition.note_units import SCALED, SI, Notes, prefixed
 from minga.models.electrodeposition.problem import FLUID, Constants, Growth, Problem, Species
 from minga.models.electrodeposition.program_notes import notes_of_program, warnings_of_impedances
@@ -72,6 +72,7 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     yield from _layers(problem, unit)
     yield from _currents(problem, salt, unit)
     if unit is SI:
+        yield from _temperature(problem)
         yield from _liquid(problem)
     if problem.solution is None:
         yield from _flow(problem, salt, unit)
@@ -198,6 +199,16 @@ def _salt(problem: Problem) -> float:
     assert isinstance(problem.solution, Solution)
     number, count = next(iter(problem.solution.counts.items()))
     return problem.species[number].bulk / count
+
+
+def _temperature(problem: Problem) -> Notes:
+    """Yield how much diffusivities of 25 C differ from those at another temperature."""
+    kelvin = KELVIN * problem.constants.thermal / Constants().thermal
+    if abs(kelvin - KELVIN) < 1.0 or not 0.0 <= kelvin - ZERO <= 100.0:
+        return
+    factor = kelvin / KELVIN * water_viscosity(KELVIN - ZERO) / water_viscosity(kelvin - ZERO)
+    text = f"{kelvin:.5g} K; diffusivities of named salts are those of 25 C; here ions diffuse about {factor:.3g} times"
+    yield "temperature", f"{text} as fast (temperature over viscosity of water); list them with species"
 
 
 def _liquid(problem: Problem) -> Notes:

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from minga.errors import CaseError
 from minga.models.electrodeposition.protocols.segments import STRONGEST, Repeat, Segment
+from minga.paths import reason_of
 
 __all__ = ["table_of"]
 
@@ -43,7 +44,7 @@ def table_of(path: Path, key: str, most: int) -> Repeat:
             row for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if any(map(str.strip, row))
         ]
     except (OSError, ValueError, csv.Error) as error:
-        raise CaseError(f"cannot read {path}: {error}", key=key, remedy="give a CSV file") from error
+        raise CaseError(f"cannot read {path}: {reason_of(error)}", key=key, remedy="give a CSV file") from error
     header = [name.strip() for name in rows[0]] if rows else []
     controls: list[Control] = [name for name in ("current", "voltage") if name in header]
     if len(controls) != 1 or sorted(header) != sorted(["time", *controls]):
