@@ -231,6 +231,11 @@ def test_a_first_cell_whose_charging_delays_an_impedance_is_told(tmp_path: Path)
             assert f"lags by {lag:.2g} rad" in texts[0]
 
 
+@pytest.mark.parametrize(("gap", "told"), [("500 um", True), ("1 mm", False)])
+def test_rolls_are_predicted_for_thin_cells_only(gap: str, told: bool, tmp_path: Path) -> None:
+    assert ("rolls" in dict(notes_of(plane(tmp_path, orientation="horizontal", gap=gap)))) == told
+
+
 def test_a_note_tells_that_diffusivities_are_those_of_25_c(tmp_path: Path) -> None:
     """Water is 1.63 times as viscous at 25 C as at 50 C (0.890 and 0.547 mPa s)."""
     notes = dict(notes_of(problem(tmp_path, constants={"temperature": 323.15})))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from minga.models.electrodeposition.speciation import MOST, most_pairs, pairs_of
 
 __all__ = ["check_cutoff", "notes_of"]
 
+THIN: Final = 1 / 3
+"""Widest gap, in lengths of the cell, to which the velocity of rolls in a thin cell applies."""
 KELVIN, ZERO = 298.15, 273.15
 """25 C, at which the constants hold, and 0 C, in K."""
 
@@ -230,6 +233,8 @@ def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
     if salt is None or not salt.expansion or not pull.get("z") or pull.get("y"):
         return
     gap = _length(problem, "z")
+    if gap > THIN * _length(problem, "y"):
+        return
     gradient = _gradient(problem, salt)
     nu = problem.constants.viscosity / problem.constants.density
     velocity = salt.roll_velocity(gradient, gap, nu, abs(pull["z"]))
