@@ -43,8 +43,9 @@ def test_currents_before_the_instability(debye: float, voltage: int, evidence: E
     evidence.relative("electroconvection", what, extrapolated(coarse, fine), BASES[debye, voltage], 1e-4)
 
 
-def critical_voltage(cells: int, debye: float, kappa: float, wave: float, low: float, high: float) -> float:
+def critical_voltage(cells: int, debye: float, kappa: float, wave: float, near: float) -> float:
     """The voltage between two others at which the fastest disturbance neither grows nor decays, by regula falsi."""
+    low, high = near - 0.9, near + 0.9
 
     def rate(voltage: float) -> float:
         grid = (cells, 20), ratio(cells, debye)
@@ -66,8 +67,11 @@ def critical_voltage(cells: int, debye: float, kappa: float, wave: float, low: f
 )
 def test_the_critical_voltage(debye: float, kappa: float, wave: float, critical: float, evidence: Evidence) -> None:
     """On coarse grids it is lower, the more so for thin layers."""
-    low, high = critical - (1.8 if debye < 5e-3 else 1.0), critical + 1.0
-    found = extrapolated(*(critical_voltage(cells, debye, kappa, wave, low, high) for cells in (64, 128)))
+    lower = 1.8 if debye < 5e-3 else 0.2
+    coarse, fine = (
+        critical_voltage(cells, debye, kappa, wave, critical - lower * (64 / cells) ** 2) for cells in (64, 128)
+    )
+    found = extrapolated(coarse, fine)
     what = f"critical V, Debye length {debye:g}, kappa {kappa:g}, from 64 x 20 and 128 x 20 cells"
     evidence.relative("electroconvection", what, found, critical, 5e-3)
 

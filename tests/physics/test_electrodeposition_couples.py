@@ -177,7 +177,7 @@ def test_the_impedance_of_randles(evidence: Evidence) -> None:
     both = 2 * THERMAL / (FARADAY**2 * math.sqrt(2 * D)) / np.sqrt(2 * math.pi * frequencies) * (1 - 1j)
     errors = np.abs(found / (THERMAL / (FARADAY * 5.0) + both) - 1)
     for frequency, error in zip(frequencies, errors, strict=True):
-        what = f"|Z / Z exact - 1|, Randles with Warburg's impedances of both ions, {frequency:g} Hz"
+        what = f"relative error of Z, Randles with Warburg's impedances of both ions, {frequency:g} Hz"
         evidence.absolute("couples", what, error, 0.0, 3e-3)
 
 

@@ -119,7 +119,7 @@ def impedance(cells: int, frequencies: list[str], **said: Any) -> np.ndarray[Any
 
 
 def same_impedance(evidence: Evidence, what: str, found: complex, exact: complex, within: float) -> None:
-    evidence.absolute("protocols", f"|Z / Z exact - 1|, {what}", abs(found / exact - 1), 0.0, within)
+    evidence.absolute("protocols", f"relative error of Z, {what}", abs(found / exact - 1), 0.0, within)
 
 
 def test_impedance_with_a_double_layer(evidence: Evidence) -> None:
