@@ -102,7 +102,7 @@ interop: .venv-interop/.ready
 
 verification: .venv/.ready-dev
 	rm -rf build/verification
-	VERIFICATION=build/verification $(PYTEST) tests/physics -k 'electrodeposition or equations or photodiode' -m "not gpu" --timeout 0 -o faulthandler_timeout=0
+	VERIFICATION=build/verification $(PYTEST) tests/physics -k 'electroconvection or electrodeposition or equations or photodiode' -m "not gpu" --timeout 0 -o faulthandler_timeout=0
 	$(BIN)/python scripts/verification.py build/verification
 
 bench: .venv/.ready-dev

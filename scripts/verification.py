@@ -92,6 +92,31 @@ SECTIONS = {
         ),
     ),
     "rest": ("Fluid that should rest", "Layers in equilibrium drive nothing, down to the rounding."),
+    "protocols": (
+        "Programs of currents and voltages",
+        (
+            "Copper in an excess of acid, by closed formulas: Cottrell, Sand, Berzins and Delahay, pulses in a layer by"
+            " the sum over its modes, and the impedances of Randles and Warburg."
+        ),
+    ),
+    "couples": (
+        "Two dissolved ions",
+        (
+            "A couple in an excess of salt, by closed formulas and the semi-integral of the current: Randles and"
+            " Sevcik, Nicholson and Shain, Cottrell, Sand, and Warburg. psi is Nicholson's parameter."
+        ),
+    ),
+    "baths": (
+        "Concentrated baths",
+        "Copper sulphate with ion pairs: PHREEQC, and integrals of D/(1 - t) and of the activities' gradients.",
+    ),
+    "deposits": (
+        "Deposits",
+        (
+            "Dimensions of diffusion-limited aggregates (1.71 and 2.5, Nicolas-Carlock and Carrillo-Estrada, 2019),"
+            " fronts that follow the drift of anions (Chazalviel, 1990), and the linear theory of waves on a front."
+        ),
+    ),
     "conserved": (
         "What is conserved",
         "Over a thousand time steps, of two dimensions and with flow: relative to what there is.",

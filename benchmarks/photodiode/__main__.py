@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import asked
-from benchmarks.families import family, stored
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
 from benchmarks.photodiode.digits import measure_digits
@@ -49,15 +48,10 @@ def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, A
     return measured(lambda: {"devsim": devsim, **by_name(items, parts, quick)}, quick, effort)
 
 
-def tables() -> str:
-    """Return the stored numbers of all families of processors."""
-    return "\n".join(markdown(content) for content in stored("photodiode").values())
-
-
 def main() -> int:
     about = "Measure photodiodes"
-    options = asked("benchmarks.photodiode", about, PARTS, f"photodiode/{family()}.json", table=True, update=True)
-    shown(options, "photodiode", run, markdown, all_stored=tables)
+    options = asked("benchmarks.photodiode", about, PARTS, "photodiode", table=True, update=True)
+    shown(options, "photodiode", run, markdown)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from minga.errors import CaseError
 
-__all__ = ["LONGEST_NAME", "check_free", "is_plain_name", "plain_name", "same_file"]
+__all__ = ["LONGEST_NAME", "check_free", "is_plain_name", "plain_name", "reason_of", "same_file"]
 
 LONGEST_NAME: Final = 255
 """Maximum length of a file name in bytes on common file systems."""
@@ -37,6 +37,11 @@ def plain_name(name: object, what: str) -> str:
     return name
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be read or written, without its path."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 def check_free(path: Path, replace: bool, *, key: str | None = None, how: str = "--force") -> None:
     """Check that a file may be written as ``path``.
 
@@ -63,7 +68,7 @@ def check_free(path: Path, replace: bool, *, key: str | None = None, how: str = 
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        why = reason_of(error)
         raise CaseError(f"{path} cannot be written: {why}", key=key, remedy="name another file") from None
     if stat.S_ISLNK(there.st_mode) and path.exists():
         there = path.stat()

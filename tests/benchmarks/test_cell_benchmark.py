@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -33,19 +34,20 @@ def test_both_schemes_reach_the_residual() -> None:
 
 @pytest.mark.slow
 def test_a_line_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands for FiPy here prints a number of its own."""
+    """What stands for FiPy here prints a number of its own; a peer whose package is missing is left out."""
     line = module("line")
     peer = tmp_path / "peer.py"
     peer.write_text(f"print({json.dumps(json.dumps({'seconds': 10.0, 'J_over_Jlim': 0.9}))})")
     (tmp_path / "fipy.py").touch()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(line, "PEER", peer)
+    monkeypatch.setattr(line, "PEERS", {"FiPy": (("fipy",), peer), "Nobody": (("no_such_package",), peer)})
     found = line.measure_line(True, Path(sys.executable))
     (row,) = found["rows"]
-    assert row["fipy"]["error"] == pytest.approx(0.9 / 0.8590507 - 1.0)
-    assert row["minga"]["error"] < row["fipy"]["error"]
+    assert row["peer"] == "FiPy"
+    assert row["theirs"]["error"] == pytest.approx(0.9 / 0.8590507 - 1.0)
+    assert row["minga"]["error"] < row["theirs"]["error"]
     assert row["times_as_fast"] > 0.0
-    assert "| 20, 4.8e-02, 10 s | 24, " in module("report").markdown(frame() | {"line": found})
+    assert "| FiPy | 20, 4.8e-02, 10 s | 24, " in module("report").markdown(frame() | {"line": found})
 
 
 def test_the_page_shows_what_is_stored() -> None:
@@ -54,12 +56,22 @@ def test_the_page_shows_what_is_stored() -> None:
     for content in (json.loads(file.read_text()) for file in files):
         shown = module("report").markdown(content)
         assert shown in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-cell`"
-        assert all(row["times_as_fast"] >= 100.0 for part in ("schemes", "line") for row in content[part]["rows"])
+        assert all(row["times_as_fast"] >= 100.0 for row in content["schemes"]["rows"])
+        check_lines(content["line"]["rows"])
         labyrinth = [row["iterations"] for row in content["multigrid"] if row["problem"] == "labyrinth"]
         others = [row["iterations"] for row in content["multigrid"] if row["problem"] != "labyrinth"]
         assert len(labyrinth) == 3
         assert max(labyrinth) <= 14, "docs/solvers.md says so"
         assert (min(others), max(others)) == (8, 12), "docs/solvers.md says so"
+
+
+def check_lines(rows: list[dict[str, Any]]) -> None:
+    """Check that each peer has three sizes, whose errors fall with the square of their cells."""
+    assert all(row["times_as_fast"] >= {"FiPy": 100.0, "DEVSIM": 10.0}[row["peer"]] for row in rows)
+    for peer in ("FiPy", "DEVSIM"):
+        errors = [row["theirs"]["error"] for row in rows if row["peer"] == peer]
+        assert len(errors) == 3
+        assert all(3.0 < coarse / fine < 5.0 for coarse, fine in itertools.pairwise(errors)), peer
 
 
 @pytest.mark.slow
@@ -74,7 +86,7 @@ def test_multigrid_is_measured() -> None:
 def test_without_the_peer(tmp_path: Path) -> None:
     found = module("line").measure_line(True, tmp_path / "python")
     assert found["rows"] == []
-    assert "FiPy was not installed" in module("report").markdown(frame() | {"line": found})
+    assert "FiPy and DEVSIM were not installed" in module("report").markdown(frame() | {"line": found})
 
 
 def frame() -> dict[str, Any]:

@@ -41,3 +41,18 @@ def test_what_tests_leave_replaces_what_they_left_before(tmp_path: Path) -> None
     assert list(new["tests"]) == ["a", "b"]
     assert new["tests"]["a"]["numbers"][0]["found"] == 1.0
     assert "| w **missed** | 1 | 1 |" in SCRIPT.page(new)
+
+
+def test_make_verification_runs_the_tests_of_the_page() -> None:
+    """Those whose file the selection leaves out would keep old numbers."""
+    target = re.search(r"^verification:.*\n(?:\t.*\n)*", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert target is not None
+    chosen = re.search(r"-k '([\w ]+)'", target[0])
+    assert chosen is not None
+    words = chosen[1].split(" or ")
+    files = {name.partition("::")[0] for name in CONTENT["tests"]}
+    assert [file for file in sorted(files) if not any(word in file for word in words)] == []
+
+
+def test_no_name_ends_a_cell_of_the_table() -> None:
+    assert [item["what"] for test in CONTENT["tests"].values() for item in test["numbers"] if "|" in item["what"]] == []

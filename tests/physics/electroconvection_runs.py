@@ -50,7 +50,7 @@ def base(cells: int, ratio: float, debye: float, voltage: float) -> tuple[dict[s
 
 def growth(
     cells: tuple[int, int], ratio: float, debye: float, voltage: float, wave: float, *, start: float, end: float,
-    flow_tolerance: float = 3e-3,
+    flow_tolerance: float = 3e-3, kappa: float = 0.5,
 ) -> float:  # fmt: skip
     """The rate at which a disturbance of a wavenumber grows between two times, in D / L2; `end` is a multiple of
     `start`."""
@@ -64,7 +64,7 @@ def growth(
     first = {name: steady[name][:, None] * wavy for name in ("cation", "anion")}
     first["potential"] = steady["potential"][:, None] * np.ones(nx)
     steps = Steps(end, start, 1e-4 * start, flow_tolerance=flow_tolerance)
-    model = electrodeposition(problem(grid, debye, voltage, steps, flow=True, initial=first))
+    model = electrodeposition(problem(grid, debye, voltage, steps, kappa, flow=True, initial=first))
     with Engine(model.layouts("cartesian", 1), threads=1) as engine:
         sizes = []
         for step in range(1, round(end / start) + 1):

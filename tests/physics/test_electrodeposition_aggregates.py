@@ -11,6 +11,7 @@ import pytest
 
 from minga.models.electrodeposition import DepositHistory
 
+from .evidence import Evidence
 from .test_electrodeposition_patterns import cluster
 
 REACH = 12
@@ -83,7 +84,7 @@ def aggregate(ndim: int, count: int, seed: int, side: int) -> tuple[list[int], l
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_deposits_in_space_are_as_wide_as_aggregates_of_walkers() -> None:
+def test_deposits_in_space_are_as_wide_as_aggregates_of_walkers(evidence: Evidence) -> None:
     """Radii of gyration at equal numbers of cells, in the same sphere of 42 cells, averaged over seeds."""
     walkers = np.mean([np.log(aggregate(3, 900, seed, 48)[1][1:]) for seed in range(1, 13)], axis=0)
     ratios = []
@@ -91,7 +92,10 @@ def test_deposits_in_space_are_as_wide_as_aggregates_of_walkers() -> None:
         cells, radii = cluster(seed, 48, 4.0, 3, 0.5)
         pairs = [(n, radius) for n, radius in zip(cells, radii, strict=True) if 100 <= n <= 900]
         ratios.append(np.mean([math.log(radius) - walkers[n - 2] for n, radius in pairs]))
-    assert np.mean(ratios) == pytest.approx(0.0, abs=0.05)
+    wider = float(np.exp(np.mean(ratios)))
+    evidence.relative(
+        "deposits", "radius of gyration in a sphere, over that of aggregates of walkers", wider, 1.0, 0.05
+    )
 
 
 def dimension(cells: Sequence[int], radii: Sequence[float], fewest: int) -> float:
@@ -106,7 +110,8 @@ def dimension(cells: Sequence[int], radii: Sequence[float], fewest: int) -> floa
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_aggregates_in_space_have_the_dimension_of_diffusion() -> None:
+def test_aggregates_in_space_have_the_dimension_of_diffusion(evidence: Evidence) -> None:
     """2.5 in three dimensions (Nicolas-Carlock and Carrillo-Estrada, 2019); the measure is that of deposits."""
     found = [dimension(*aggregate(3, 40_000, seed, 300), 1000) for seed in (1, 2, 3)]
-    assert np.mean(found) == pytest.approx(2.5, abs=0.1)
+    what = "dimension of aggregates of 40,000 walkers in space, three seeds"
+    evidence.absolute("deposits", what, np.mean(found), 2.5, 0.1)

@@ -22,6 +22,8 @@ from minga.running.loop import drive
 from minga.schema import validate
 from minga.space.grid import Grid
 
+from .evidence import Evidence
+
 COPPER = bath("CuSO4", 100.0, None, 0.0)
 CONSTANTS = Constants()
 SALT = Salt.of(COPPER)
@@ -64,11 +66,11 @@ def steady(cells: int, solution: Solution | None, voltage: float, **said: Any) -
 
 
 @pytest.mark.slow
-def test_the_conductivity_of_copper_sulphate() -> None:
+def test_the_conductivity_of_copper_sulphate(evidence: Evidence) -> None:
     """The drop across the bath before anything has moved; PHREEQC has 0.863 S/m, free ions would have 2.71."""
     steps = Steps(1e-6, 1e-6, 1e-6)
     found = 1.0 * LENGTH / observed(cell(200, with_pairs(), steps, current=1.0))["voltage"]
-    assert found == pytest.approx(0.86, abs=0.03)
+    evidence.relative("baths", "S/m, 0.1 M CuSO4 with pairs, by the drop across a cell (PHREEQC)", found, 0.8634, 5e-3)
     assert found == pytest.approx(with_pairs().conductivity((2, -2), CONSTANTS, 100.0), rel=5e-3)
     assert 1.0 * LENGTH / observed(cell(200, None, steps, current=1.0))["voltage"] == pytest.approx(2.708, rel=1e-2)
 
@@ -132,23 +134,25 @@ def between(bottom: float) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_the_limiting_current_with_ion_pairs() -> None:
+def test_the_limiting_current_with_ion_pairs(evidence: Evidence) -> None:
     """It is 2 F/L times the integral of D/(1 - t) up to the concentration at the anode."""
     exact, _ = between(1e-2)
     for cells, error in ((16, 8e-3), (64, 1e-3)):
         seen = steady(cells, with_pairs(), 0.4)
-        assert seen["current_cathode"] == pytest.approx(exact, rel=error)
+        what = f"A/m2, limiting current of 0.1 M CuSO4 with pairs across 1 cm, {cells} cells"
+        evidence.relative("baths", what, seen["current_cathode"], exact, error)
         assert seen["total_SO4"] == pytest.approx(100.0 * LENGTH, rel=1e-12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bottom", [70.0, 30.0])
-def test_the_voltage_below_the_limit_with_ion_pairs(bottom: float) -> None:
+def test_the_voltage_below_the_limit_with_ion_pairs(bottom: float, evidence: Evidence) -> None:
     """It is that of the activities, and of the potential in the solution."""
     exact, voltage = between(bottom)
     for cells in (16, 32):
         found = steady(cells, with_pairs(), voltage, agreement=1e-8)["current_cathode"]
-        assert found == pytest.approx(exact, rel=6e-4)
+        what = f"A/m2 below it, {1e3 * voltage:.3g} mV, {cells} cells"
+        evidence.relative("baths", what, found, exact, 6e-4)
 
 
 @pytest.mark.slow

@@ -14,6 +14,8 @@ from minga.case.load import load_model
 from minga.case.settings import GridSettings
 from minga.schema import validate
 
+from .evidence import Evidence
+
 FARADAY, THERMAL, D = 96485.33212, 8.314462618 * 298.15, 1e-9
 BETA = FARADAY / THERMAL
 
@@ -78,32 +80,35 @@ def semi_integral_sweep(psi: float, beyond: float, points: int = 6000, transfer:
     return xi / BETA, current
 
 
-def test_the_reversible_peak_of_randles_and_sevcik() -> None:
+def test_the_reversible_peak_of_randles_and_sevcik(evidence: Evidence) -> None:
     """0.446295 at -28.49 mV, and 57.6 mV between the peaks, with 0.3 V from the first one to the turn."""
     potential, current = swept("reversible", 0.3285)
     first, back = (peak(potential, current, at) for at in (current.argmax(), current.argmin()))
-    assert first[1] == pytest.approx(0.446295, rel=1e-3)
-    assert 1e3 * first[0] == pytest.approx(-28.49, abs=0.1)
-    assert 1e3 * (back[0] - first[0]) == pytest.approx(57.555, abs=0.15)
+    what = "reversible couple, F c sqrt(D F v / RT)"
+    evidence.relative("couples", f"peak of Randles and Sevcik, {what}", first[1], 0.446295, 1e-3)
+    evidence.absolute("couples", "mV, its potential", 1e3 * first[0], -28.49, 0.1)
+    apart = 1e3 * (back[0] - first[0])
+    evidence.absolute("couples", "mV between both peaks, with a turn 300 mV beyond the first", apart, 57.555, 0.15)
 
 
 @pytest.mark.parametrize("psi", [20.0, 7.0, 2.0, 1.0, 0.5, 0.1])
-def test_quasi_reversible_sweeps(psi: float) -> None:
+def test_quasi_reversible_sweeps(psi: float, evidence: Evidence) -> None:
     """The whole curve is that of the semi-integral; psi = k / sqrt(pi D F v / RT)."""
     constant = psi * math.sqrt(math.pi * D * 0.05 * BETA)
     potential, current = swept(FARADAY * constant, 0.1412)
     places, expected = semi_integral_sweep(psi, 0.1412)
     down = len(current) // 2
     there = np.interp(-potential[5:down], -places[: len(places) // 2], expected[: len(places) // 2])
-    assert np.abs(current[5:down] - there).max() < 1.5e-3
+    worst = np.abs(current[5:down] - there).max()
+    evidence.absolute("couples", f"largest error of a sweep by its semi-integral, psi {psi:g}", worst, 0.0, 1.5e-3)
     separations = []
     for x, y, width in ((potential, current, 1), (places, expected, len(places) // len(current))):
         ends = [peak(x[::width], y[::width], at) for at in (y[::width].argmax(), y[::width].argmin())]
         separations.append(1e3 * (ends[1][0] - ends[0][0]))
-    assert separations[0] == pytest.approx(separations[1], abs=0.4)
+    evidence.absolute("couples", f"mV between its peaks, psi {psi:g}", *separations, 0.4)
 
 
-def test_an_irreversible_peak_converges_to_second_order() -> None:
+def test_an_irreversible_peak_converges_to_second_order(evidence: Evidence) -> None:
     """0.4958 sqrt(b) (Nicholson and Shain), with cells that grow more slowly from the same first one of 0.16 um.
 
     The whole current also charges the half of the first cell, eps v / (h/2), which is no part of the exact peak.
@@ -123,12 +128,13 @@ def test_an_irreversible_peak_converges_to_second_order() -> None:
         charging = 78.4 * 8.8541878128e-12 * rate / (0.5 * first)
         assert whole[at] - ions[at] == pytest.approx(charging, rel=0.05)
     coarse, middle, fine = heights
-    assert 3.0 < (middle - coarse) / (fine - middle) < 4.5
-    assert fine == pytest.approx(exact, rel=3e-4)
+    order = math.log2((middle - coarse) / (fine - middle))
+    evidence.between("orders", "peak of an irreversible reaction, 43 to 133 cells", order, 1.58, 2.17)
+    evidence.relative("couples", "peak of an irreversible reaction, transfer 0.3, 133 cells", fine, exact, 3e-4)
     assert middle == pytest.approx(exact, rel=6e-4)
 
 
-def test_a_step_follows_cottrell_with_its_nernst_factor() -> None:
+def test_a_step_follows_cottrell_with_its_nernst_factor(evidence: Evidence) -> None:
     """n F c sqrt(D / pi t) / (1 + exp(F E / RT)) after a step from bulk to the potential E."""
     for volts in (-0.3, 0.0, 0.02):
         seen = observed(
@@ -136,12 +142,13 @@ def test_a_step_follows_cottrell_with_its_nernst_factor() -> None:
             time={"every": "0.1 s", "first": "0.1 ms", "tolerance": 3e-5},
         )  # fmt: skip
         exact = FARADAY * math.sqrt(D / math.pi) / (1 + math.exp(BETA * volts))
-        assert float(seen["current"][-1]) == pytest.approx(exact, rel=2e-3)
+        what = f"A/m2, Cottrell with the factor of Nernst, {1e3 * volts:g} mV, after 1 s"
+        evidence.relative("couples", what, seen["current"][-1], exact, 2e-3)
         assert float(seen["charge"][-1]) == pytest.approx(2 * exact, rel=3e-3)
         assert float(seen["charge_of_Ox"][-1]) == pytest.approx(float(seen["charge"][-1]), rel=1e-12)
 
 
-def test_a_given_current_ends_at_sands_time() -> None:
+def test_a_given_current_ends_at_sands_time(evidence: Evidence) -> None:
     current = 0.5
     sand = math.pi * D * (FARADAY / (2 * current)) ** 2
     # The layer of the first cell, 1 uF/cm2 at 1 um, takes over slowly: cells are wider here.
@@ -151,14 +158,14 @@ def test_a_given_current_ends_at_sands_time() -> None:
         time={"end": "200 s", "every": "5 s", "first": "0.01 s", "tolerance": 3e-5},
     )  # fmt: skip
     lasted = float(seen["charge"][-1]) / current
-    assert lasted == pytest.approx(sand, rel=2e-3)
+    evidence.relative("couples", "s, Sand's time of a couple", lasted, sand, 2e-3)
     potential = np.asarray(seen["cathode_potential"])
     for step in (2, 5):
         root = math.sqrt(5.0 * step / sand)
         assert potential[step] == pytest.approx(math.log((1 - root) / root) / BETA, abs=2e-4)
 
 
-def test_the_impedance_of_randles() -> None:
+def test_the_impedance_of_randles(evidence: Evidence) -> None:
     """RT/(F i0) and the Warburg impedances of both ions, with equal concentrations."""
     frequencies = np.array([10.0, 0.1])
     seen = observed(
@@ -168,10 +175,13 @@ def test_the_impedance_of_randles() -> None:
     )  # fmt: skip
     found = np.asarray(seen["Z_re"])[-1] + 1j * np.asarray(seen["Z_im"])[-1]
     both = 2 * THERMAL / (FARADAY**2 * math.sqrt(2 * D)) / np.sqrt(2 * math.pi * frequencies) * (1 - 1j)
-    assert np.abs(found / (THERMAL / (FARADAY * 5.0) + both) - 1).max() < 3e-3
+    errors = np.abs(found / (THERMAL / (FARADAY * 5.0) + both) - 1)
+    for frequency, error in zip(frequencies, errors, strict=True):
+        what = f"relative error of Z, Randles with Warburg's impedances of both ions, {frequency:g} Hz"
+        evidence.absolute("couples", what, error, 0.0, 3e-3)
 
 
-def test_a_symmetric_cell_keeps_its_couple() -> None:
+def test_a_symmetric_cell_keeps_its_couple(evidence: Evidence) -> None:
     """The anode forms what the cathode takes; the limiting current is 2 F D c / L, and the sum stays to the bit."""
     length = 1e-4
     seen = observed(
@@ -180,4 +190,5 @@ def test_a_symmetric_cell_keeps_its_couple() -> None:
     )  # fmt: skip
     both = np.asarray(seen["total_Ox"]) + np.asarray(seen["total_Red"])
     assert both == pytest.approx(2 * length, rel=1e-13)
-    assert float(seen["current"][-1]) == pytest.approx(2 * FARADAY * D / length, rel=2e-3)
+    current = float(seen["current"][-1])
+    evidence.relative("couples", "A/m2, limiting current of a symmetric cell", current, 2 * FARADAY * D / length, 2e-3)

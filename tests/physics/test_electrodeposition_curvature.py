@@ -26,6 +26,8 @@ from minga.models.electrodeposition.state import state_of
 from minga.space.cuts import slabs
 from minga.space.grid import Grid
 
+from .evidence import Evidence
+
 Array = np.ndarray[Any, Any]
 
 COPPER = Species("Cu", 2, 7.33e-10, 100.0), Species("SO4", -2, 1.07e-9, 100.0)
@@ -137,16 +139,17 @@ def growth_of_wave(cells: int, waves: int, energy: float, width: float = 8e-6) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_surface_energy_stops_the_waves_that_linear_theory_says() -> None:
+def test_surface_energy_stops_the_waves_that_linear_theory_says(evidence: Evidence) -> None:
     """A wave of 100 um grows without surface energy, and shrinks from the energy on at which it is critical."""
     bare, theory = growth_of_wave(96, 1, 0.0)
-    assert bare == pytest.approx(theory, rel=0.02)
+    evidence.relative("deposits", "growth of a wave of 100 um without surface energy", bare / theory, 1.0, 0.02)
     found, expected = [], []
     for energy in (900.0, 2700.0):
         one, wanted = growth_of_wave(96, 1, energy)
         found.append(bare - one)
         expected.append(theory - wanted)
-    assert found == pytest.approx(expected, rel=0.03)
+    for energy, one, wanted in zip((900.0, 2700.0), found, expected, strict=True):
+        evidence.relative("deposits", f"what {energy:g} J/m2 take away from it", one / wanted, 1.0, 0.03)
     critical = [2700.0 * whole / parts[1] for whole, parts in ((bare, found), (theory, expected))]
-    assert critical[0] == pytest.approx(critical[1], rel=0.04)
+    evidence.relative("deposits", "J/m2, surface energy from which on it shrinks", *critical, 0.04)
     assert found[0] < bare < found[1]

@@ -31,6 +31,8 @@ from minga.models.electrodeposition.protocols.segments import Part, Repeat, Segm
 from minga.running.loop import drive
 from minga.space.grid import Grid
 
+from .evidence import Evidence
+
 SIDE = 256
 COPPER = Species("Cu", 2, 7.33e-10, 100.0), Species("SO4", -2, 1.07e-9, 100.0)
 
@@ -72,7 +74,7 @@ def cluster(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_deposits_in_the_limit_of_diffusion_are_fractals(seed: int) -> None:
+def test_deposits_in_the_limit_of_diffusion_are_fractals(seed: int, evidence: Evidence) -> None:
     """1.71 +- 0.05 in two dimensions, as in diffusion-limited aggregation (Nicolas-Carlock and Carrillo-Estrada, 2019).
 
     The number of cells grows as this power of their radius of gyration, up to where the ring is near.
@@ -83,7 +85,8 @@ def test_deposits_in_the_limit_of_diffusion_are_fractals(seed: int) -> None:
     history = DepositHistory(
         nothing, np.array(cells), nothing, nothing, nothing, np.array(radii), np.ones(1, bool)
     )  # fmt: skip
-    assert history.dimension(100, int(0.7 * cells[-1])) == pytest.approx(1.71, abs=0.05)
+    found = history.dimension(100, int(0.7 * cells[-1]))
+    evidence.absolute("deposits", f"dimension of a deposit in the limit of diffusion, seed {seed}", found, 1.71, 0.05)
 
 
 def deposited(program: tuple[Part, ...], end: float) -> tuple[dict[str, Any], float]:

@@ -110,6 +110,12 @@ def test_one_last_peak_does_not_spoil_the_others() -> None:
     whole = limits_of([*frames, np.full(100, 3.0)])
     assert whole == (-1.0, 3.0, -1.0, 3.0)  # not far enough to be clipped
     assert colour_scale(whole, peak.dtype, {}).clipped == ""
+    small = np.linspace(-1.0, 1.0, 1000)
+    small[-7:] = 6.0  # more than twice as far, in less than a hundredth of the cells
+    assert limits_of([*frames, small])[:2] == (-1.0, 1.4)
+    assert limits_of([*frames, -small])[:2] == pytest.approx((-1.0, 1.4))
+    small[-70:] = 6.0
+    assert limits_of([*frames, small])[:2] == (-1.0, 6.0)
     assert limits_of([peak, frames[0], frames[1]])[:2] == (-1.0, 80.0)  # too few frames to say what is usual
     assert limits_of([np.arange(5) + (100 if k == 4 else k) for k in range(5)])[:2] == (0, 104)  # states are states
     still = [np.zeros(9)] * 5

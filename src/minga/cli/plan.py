@@ -19,7 +19,7 @@ from minga.cli.case import Case, find_source, read_case
 from minga.cli.job import shared_cores
 from minga.cli.layouts import check_ranks
 from minga.cli.outputs import check_output
-from minga.cli.preflight import notes_before, text_of
+from minga.cli.preflight import notes_before, table_of, text_of
 from minga.cli.start import stays_here
 from minga.engine.pin import available_cores, local_place, pin
 from minga.errors import CaseError, LayoutError, RunError
@@ -255,7 +255,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
     if answer.curves is not None:
         data["scaling"] = answer.curves.as_dict()
     if answer.notes:
-        data["preflight"] = dict(answer.notes)
+        data["preflight"] = table_of(answer.notes)
     data["files"] = [str(file) for file in answer.files]
     return data
 

@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ from minga.output.disk_space import bytes_of_frame, check_room, frames_of, need_
 from minga.plan.step_costs import step_costs
 from minga.view.amounts import bytes_text, seconds_text
 
-__all__ = ["announce", "notes_before", "text_of", "write_rate"]
+__all__ = ["announce", "notes_before", "table_of", "text_of", "write_rate"]
 
 _NAMED: Final = 4
 """Most fields that are named one by one, the largest first."""
@@ -77,12 +78,22 @@ def announce(case: Case, ranks: int, directory: RunDirectory) -> None:
     warning = check_room(directory.path, need, "output.every")
     notes = notes_before(case, ranks, directory.path)
     if notes:
-        write_whole(directory.preflight, dict(notes))
+        write_whole(directory.preflight, table_of(notes))
         sys.stderr.write(f"{case.name}, before it starts\n{text_of(notes)}\n")
     for text in case.model.warnings:
         sys.stderr.write(f"warning: {text}\n")
     if warning is not None:
         sys.stderr.write(warning + "\n")
+
+
+def table_of(notes: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the texts by name; names that occur again are numbered, such as "warning 2"."""
+    count: Counter[str] = Counter()
+    table = {}
+    for what, value in notes:
+        count[what] += 1
+        table[what if count[what] == 1 else f"{what} {count[what]}"] = value
+    return table
 
 
 def text_of(notes: Sequence[tuple[str, str]]) -> str:

@@ -42,6 +42,8 @@ _SEEN = 30.0
 """Largest factor between the values of two frames of which one scale shows both."""
 _USUAL, _FAR, _JUDGED = 0.9, 5.0, 4
 """Share of the frames that always count, factor by which others may reach farther, and least number of frames."""
+_PEAK, _RARE = 2.0, 1.0
+"""Factor by which a hundredth of the cells may reach farther, and this percentage of them."""
 FEW_STATES = 16
 _LIGHT, _DARK = "#f7f5ef", "#1f3b57"
 _STATE_COLOURS = (_LIGHT, "#2b8a6e", "#d2491d", _DARK, "#f0bf3c", "#a06cc0")
@@ -194,23 +196,27 @@ def limits_of(frames: Iterable[Values], signed: bool = False) -> Limits:
     """Return the ends of a scale for the finite values of all frames; 0 and 1 if there are none.
 
     For floats the scale covers the usual values in these frames: if values of few frames reach much farther than those
-    of all others, they are clipped. For ``signed`` values both ends are equally far from 0 and cover the usual values:
-    frames of zeros do not count, and frames with large values count no more than others. If values grow or decay so
-    far that no scale shows all frames, it is that of most frames, and of the louder ones where as many are quiet.
+    of all others, or those of few cells in few frames reach farther, they are clipped. For ``signed`` values both ends
+    are equally far from 0 and cover the usual values: frames of zeros do not count, and frames with large values count
+    no more than others. If values grow or decay so far that no scale shows all frames, it is that of most frames, and
+    of the louder ones where as many are quiet.
     """
-    ends, loud, floats = [], [], False
+    ends, cores, loud, floats = [], [], [], False
     for frame in frames:
         floats = frame.dtype.kind == "f"
         finite = frame[np.isfinite(frame)] if floats else frame
         if finite.size:
             ends.append((float(finite.min()), float(finite.max())))
+        if floats and not signed and finite.size:
+            low, high = np.percentile(finite, [_RARE, 100.0 - _RARE])
+            cores.append((float(low), float(high)))
         if signed and (loudness := _loudness(frame)) > 0:
             loud.append(loudness)
     least, most = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
     if signed:
         usual = float(np.median(_together(loud))) if loud else 1.0
         return Limits(-usual, usual, least, most) if ends else Limits(-usual, usual, -usual, usual)
-    low, high = _usual(ends) if floats else (least, most)
+    low, high = _usual(ends, cores) if floats else (least, most)
     return Limits(low, high, least, most)
 
 
@@ -223,8 +229,11 @@ def _together(loud: Sequence[float]) -> list[float]:
     return found
 
 
-def _usual(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return ends of a scale for frames with these extremes, ignoring the few that reach far beyond the others."""
+def _usual(ends: Sequence[tuple[float, float]], cores: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return ends of a scale for frames with these extremes, ignoring the few that reach far beyond the others.
+
+    `cores` are the ends of the frames without the lowest and the highest hundredth of their values.
+    """
     low, high = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
     moving = [(least, most) for least, most in ends if least < most]
     if len(moving) < _JUDGED:
@@ -232,11 +241,16 @@ def _usual(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
     rank = int(_USUAL * (len(moving) - 1))
     usual_low = sorted((least for least, _ in moving), reverse=True)[rank]
     usual_high = sorted(most for _, most in moving)[rank]
-    far = _FAR * (usual_high - usual_low)
-    return (
-        usual_low if usual_high - low > far > 0 else low,
-        usual_high if high - usual_low > far > 0 else high,
-    )
+    core_low, core_high = min(usual_low, *(low for low, _ in cores)), max(usual_high, *(high for _, high in cores))
+    return _end(low, core_low, usual_low, usual_high), _end(high, core_high, usual_high, usual_low)
+
+
+def _end(extreme: float, core: float, usual: float, other: float) -> float:
+    """Return the end of a scale whose other end is usual: the extreme, that of most cells, or that of most frames."""
+    span, reach = abs(usual - other), abs(extreme - other)
+    if reach > _FAR * span > 0:
+        return usual
+    return core if reach > _PEAK * span > 0 and abs(core - other) <= _PEAK * span else extreme
 
 
 def _loudness(frame: Values) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,34 @@ def test_cells_too_wide_for_an_impedance_are_told(tmp_path: Path) -> None:
         assert ("diffusion is right to 1 %" in dict(notes_of(found)).get("warning", "")) == told
 
 
+def test_a_first_cell_whose_charging_delays_an_impedance_is_told(tmp_path: Path) -> None:
+    """2 eps/h w L/sigma: in a bath of 2 mm with a first cell of 13 nm, but not with a reference 1 um away."""
+    thin = {"y": {"geometric": 1.8, "at": "low"}}
+    program = [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 kHz"]}]
+    given: Any = {"voltage": None, "program": program, "time": {"every": 1.0}, "stretched": thin}
+    for more, told in (({}, True), ({"reference": "1 um"}, False), ({"cathode": {"capacity": 0.2}}, False)):
+        found = problem(tmp_path, **given, **more)
+        texts = [text for name, text in notes_of(found) if name == "warning" and "the current of the ions lags" in text]
+        assert bool(texts) == told
+        if told:
+            first = float(found.grid.widths("y")[0])
+            conductivity = sum(s.charge**2 * s.diffusivity * s.bulk for s in found.species) * 96485.33212 * found.beta
+            lag = 2e3 * math.pi * 2 * found.constants.permittivity / first * 2e-3 / conductivity
+            assert f"lags by {lag:.2g} rad" in texts[0]
+
+
+@pytest.mark.parametrize(("gap", "told"), [("500 um", True), ("1 mm", False)])
+def test_rolls_are_predicted_for_thin_cells_only(gap: str, told: bool, tmp_path: Path) -> None:
+    assert ("rolls" in dict(notes_of(plane(tmp_path, orientation="horizontal", gap=gap)))) == told
+
+
+def test_a_note_tells_that_diffusivities_are_those_of_25_c(tmp_path: Path) -> None:
+    """Water is 1.63 times as viscous at 25 C as at 50 C (0.890 and 0.547 mPa s)."""
+    notes = dict(notes_of(problem(tmp_path, constants={"temperature": 323.15})))
+    assert "here ions diffuse about 1.76 times as fast" in notes["temperature"]
+    assert "temperature" not in dict(notes_of(problem(tmp_path, constants={"temperature": 298.15})))
+
+
 def test_ions_run_out_beyond_the_limiting_current_only(tmp_path: Path) -> None:
     for current, words in (("1 mA/cm2", "ions never run out"), ("5 mA/cm2", "the cathode runs out of ions")):
         notes = dict(notes_of(problem(tmp_path, voltage=None, current=current)))
@@ -238,6 +267,7 @@ WALL = {"kind": "insulator", "box": {"y": ["0.9 mm", "1.2 mm"]}}
 LID = {"kind": "insulator", "box": {"y": ["1.9 mm", "2 mm"]}}
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"electrolyte": "ZnSO5"}, "electrodeposition.electrolyte", "did you mean 'ZnSO4'"),
+    ({"constants": {"temperature": 25}}, "electrodeposition.constants.temperature", "at least 200"),
     ({"electrolyte": None, "concentration": None}, "electrodeposition.electrolyte", "what is in the bath"),
     ({"concentration": None}, "electrodeposition.concentration", "missing"),
     ({"concentration": -5.0}, "electrodeposition.concentration", "above 0"),

@@ -61,3 +61,10 @@ def test_grains_narrower_than_a_cell_are_refused() -> None:
     with pytest.raises(CaseError, match="narrower than a cell") as caught:
         model_of((12, 6), growth={"grain": "20 um"}, width="1 mm", voltage=0.1, time={"end": "1 s"})
     assert caught.value.key == "electrodeposition.growth.grain"
+
+
+@pytest.mark.parametrize("name", ["grain", "radius"])
+def test_grains_and_radii_wider_than_the_bath_are_refused(name: str) -> None:
+    with pytest.raises(CaseError, match="wider than the whole bath") as caught:
+        model_of((12, 6), growth={name: "1.1 mm"}, width="1 mm", voltage=0.1, time={"end": "1 s"})
+    assert caught.value.key == f"electrodeposition.growth.{name}"

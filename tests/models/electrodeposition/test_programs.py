@@ -212,6 +212,9 @@ def test_a_segment_ends_at_its_limit(part: dict[str, Any], name: str, value: flo
     result = run(program=[part], time={"end": "60 s", "every": "5 s", "first": "0.05 s"}, **against)
     assert str(result.ended).startswith("the program is complete")
     assert result.observables[name] == pytest.approx(value, rel=3e-6)
+    counts = {key: count for key, count in result.observables.items() if key.startswith("rejected_")}
+    assert counts["rejected_limit"] > 0
+    assert sum(counts.values()) == result.observables["steps_rejected"]
 
 
 @pytest.mark.slow

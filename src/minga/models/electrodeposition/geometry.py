@@ -62,7 +62,8 @@ def grid_of(settings: ElectrodepositionSettings, shape: Sequence[int] | None) ->
         )
     if len(shape) != len(axes):
         raise CaseError(
-            f"the shape has {len(shape)} axes, but the cell has {_and([NAMED[axis] for axis in axes])}, "
+            f"the shape has {len(shape)} {'axis' if len(shape) == 1 else 'axes'}, "
+            f"but the cell has {_and([NAMED[axis] for axis in axes])}, "
             f"that is the axes {', '.join(axes)}",
             key="grid.shape",
             remedy='give length, gap (z) and width (x) for as many axes: gap = "500 um"; cells in the order y, z, x',
@@ -70,7 +71,7 @@ def grid_of(settings: ElectrodepositionSettings, shape: Sequence[int] | None) ->
     for axis, cells in zip(axes, shape):
         if cells < LEAST[axis]:
             raise CaseError(
-                f"{cells} cells along {axis} are too few", key="grid.shape", remedy=f"give {LEAST[axis]} or more"
+                f"too few cells along {axis}: {cells}", key="grid.shape", remedy=f"give {LEAST[axis]} or more"
             )
     stretched = () if isinstance(settings.stretched, str) else tuple(settings.stretched)
     for name, wanted in (("periodic", settings.periodic), ("stretched", stretched)):

@@ -21,7 +21,7 @@ import numpy as np
 
 from minga.models.electrodeposition.problem import Species
 
-__all__ = ["Liquid", "liquid_of"]
+__all__ = ["Liquid", "liquid_of", "water_viscosity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,11 @@ def liquid_of(species: Sequence[Species], celsius: float = 25.0) -> Liquid | Non
     )
 
 
+def water_viscosity(celsius: float) -> float:
+    """Return the viscosity of water at a temperature in C, Pa s."""
+    return 1e-3 * (celsius + 246.0) / ((0.05594 * celsius + 5.2842) * celsius + 137.37)
+
+
 def _mixture(masses: Mapping[str, float], t: float) -> Liquid | None:
     """Return the properties of a solution of sulphates of these masses in kg/m3; None beyond the fits."""
     water = (
@@ -134,7 +139,7 @@ def _mixture(masses: Mapping[str, float], t: float) -> Liquid | None:
     if not 0.0 <= share <= min(SOLUTES[name].most for name in masses):
         return None
     density = solvent + solutes
-    thin = math.log((t + 246.0) / ((0.05594 * t + 5.2842) * t + 137.37))
+    thin = math.log(1e3 * water_viscosity(t))
     parts = [mass * _logarithm(SOLUTES[name].viscosity, share, t) for name, mass in masses.items()]
     return Liquid(density, 1e-3 * math.exp((solvent * thin + math.fsum(parts)) / density), t)
 

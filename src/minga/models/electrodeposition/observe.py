@@ -15,6 +15,7 @@ from minga.models.electrodeposition.disturbances import largest_velocity
 from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import FLUID, Problem
+from minga.models.electrodeposition.protocols.segments import segments_of
 from minga.models.electrodeposition.rows import volume
 from minga.models.electrodeposition.stepping import Stepping
 from minga.space.field import Register
@@ -74,7 +75,8 @@ def record_observables(
         seen |= stepping.course.observe(program)
     seen["steps_taken"] = counters.taken
     seen["steps_rejected"] = counters.rejected
-    seen |= counters.reasons.observables(cutoff=problem.cutoff < math.inf)
+    limits = any(segment.until for segment in segments_of(problem.protocol))
+    seen |= counters.reasons.observables(cutoff=problem.cutoff < math.inf, limits=limits)
     seen["passes"] = iteration.all_passes
     seen["potential_iterations"] = iteration.poisson_iterations
     seen["species_iterations"] = iteration.transport.iterations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,21 +21,18 @@ from minga.models.electrodeposition.groups import (
     groups_of,
     limiting_current,
 )
-from minga.models.electrodeposition.liquids import liquid_of
+from minga.models.electrodeposition.liquids import liquid_of, water_viscosity
+from minga.models.electrodeposition.note_units import SCALED, SI, Notes, prefixed
 from minga.models.electrodeposition.problem import FLUID, Constants, Growth, Problem, Species
-from minga.models.electrodeposition.protocols.segments import Repeat, duration_of, segments_of
+from minga.models.electrodeposition.program_notes import notes_of_program, warnings_of_impedances
 from minga.models.electrodeposition.speciation import MOST, most_pairs, pairs_of, unknown_pairs
 
 __all__ = ["check_cutoff", "notes_of"]
 
-Notes = Iterator[tuple[str, str]]
-
+THIN: Final = 1 / 3
+"""Widest gap, in lengths of the cell, to which the velocity of rolls in a thin cell applies."""
 KELVIN, ZERO = 298.15, 273.15
 """25 C, at which the constants hold, and 0 C, in K."""
-LINEAR: Final = 0.5
-"""Amplitude of a voltage, in RT/nF, up to which the response counts as linear."""
-WIDEST: Final = 0.25
-"""Width of the first cell, in diffusion lengths, up to which it gives Warburg's impedance within about 1 %."""
 
 
 def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
@@ -49,7 +45,7 @@ def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
     """
     if problem.current is None or problem.kinds is not None:
         return
-    unit = (_SCALED if scaled else _SI)["potential"]
+    unit = (SCALED if scaled else SI)["potential"]
     drop = abs(_drop(problem, problem.current))
     if drop > problem.cutoff:
         raise CaseError(
@@ -61,10 +57,9 @@ def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
 
 def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     """Return the facts about a cell as pairs of a name and a text."""
-    unit = _SCALED if scaled else _SI
+    unit = SCALED if scaled else SI
     yield from _undissolved(problem)
-    yield from _amplitudes(problem, unit)
-    yield from _too_wide(problem, unit)
+    yield from warnings_of_impedances(problem, unit, _conductivity(problem))
     if problem.current is not None and (drop := abs(_drop(problem, problem.current))) > problem.cutoff:
         across = f"the bath alone would need {drop:.3g}{unit['potential']} without the solids in it"
         yield "warning", f"{across}, more than the cut-off of {problem.cutoff:g}{unit['potential']}"
@@ -79,7 +74,8 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
         yield "salt", f"ambipolar diffusivity {diffusivity:.4g}{unit['diffusivity']}; {share}"
     yield from _layers(problem, unit)
     yield from _currents(problem, salt, unit)
-    if unit is _SI:
+    if unit is SI:
+        yield from _temperature(problem)
         yield from _liquid(problem)
     if problem.solution is None:
         yield from _flow(problem, salt, unit)
@@ -89,25 +85,11 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
         yield "solid", f"{solid:,} cells, {100 * solid / problem.kinds.size:.2g} % of the cell"
     if problem.growth is not None:
         yield "deposit", _deposit(problem, problem.growth, unit)
-    if problem.protocol:
-        count, duration = sum(1 for _ in segments_of(problem.protocol)), duration_of(problem.protocol)
-        lasts = "as long as its limits take" if math.isinf(duration) else f"{duration:g}{unit['time']} at most"
-        early = problem.steps.end < duration < math.inf
-        cut = f"; the run ends before, at {problem.steps.end:g}{unit['time']} (time.end)" if early else ""
-        yield "program", f"{count} segments, {lasts}{cut}"
-        yield from _charging(problem, unit)
-        yield from _unseen(problem, unit)
+    yield from notes_of_program(problem, unit)
     steps = problem.steps
     adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
     how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
     yield "time", f"{steps.end:g}{unit['time']} {how}, observed every {steps.every:g}{unit['time']}"
-
-
-_SI = {
-    "concentration": " mol/m3", "diffusivity": " m2/s", "length": " m", "time": " s", "current": " A/m2",
-    "potential": " V", "velocity": " m/s", "conductivity": " S/m",
-}  # fmt: skip
-_SCALED = dict.fromkeys(_SI, "")
 
 
 def _undissolved(problem: Problem) -> Notes:
@@ -122,53 +104,6 @@ def _undissolved(problem: Problem) -> Notes:
             yield "warning", f"{ions}: {salt.name} may precipitate; {times:.3g} times its solubility product"
 
 
-def _amplitudes(problem: Problem, unit: dict[str, str]) -> Notes:
-    """Yield a warning where the amplitude of an impedance is so large that the response is not linear."""
-    swings = [s.amplitude for s in segments_of(problem.protocol) if s.measured and s.control == "voltage"]
-    charge = next((abs(s.charge) for s in problem.species if s.name == problem.metal), 0)
-    if not swings or not charge:
-        return
-    scale, largest = 1.0 / (charge * problem.beta), max(map(abs, swings))
-    if largest > LINEAR * scale:
-        text = f"an impedance with an amplitude of {_prefixed(largest, unit['potential'])} is not that of small signals"
-        yield "warning", f"{text}, which are well below RT/nF = {_prefixed(scale, unit['potential'])}"
-
-
-def _too_wide(problem: Problem, unit: dict[str, str]) -> Notes:
-    """Yield a warning where cells at the cathode are too wide for the diffusion at the highest frequency."""
-    highest = max((s.frequency for s in segments_of(problem.protocol) if s.measured), default=0.0)
-    diffusivity = next((s.diffusivity for s in problem.species if s.name == problem.metal), 0.0)
-    if not highest or not diffusivity:
-        return
-    length, width = math.sqrt(diffusivity / (2.0 * math.pi * highest)), float(problem.grid.widths("y")[0])
-    if width > WIDEST * length:
-        first = f"the first cell is {_prefixed(width, unit['length'])} wide"
-        text = (
-            f"{first}, and ions diffuse {_prefixed(length, unit['length'])} at the highest frequency of the impedance"
-        )
-        yield "warning", f"{text}: diffusion is right to 1 % with cells of a quarter of this length"
-
-
-def _charging(problem: Problem, unit: dict[str, str]) -> Notes:
-    """Yield the current that charges the first cell, which counts as a plate capacitor, in the fastest voltage ramp."""
-    rate = max((abs(s.slope) for s in segments_of(problem.protocol) if s.control == "voltage"), default=0.0)
-    if rate:
-        half = 0.5 * float(problem.grid.widths("y")[0])
-        current = problem.constants.permittivity / half * rate
-        text = f"{current:.3g}{unit['current']} in the fastest ramp go into the layer of the first cell, not to ions"
-        yield "charging", f"{text}; wider first cells have less"
-
-
-def _unseen(problem: Problem, unit: dict[str, str]) -> Notes:
-    """Yield a warning where observations are too rare to show the repeated segments of the program."""
-    repeated = (s for part in problem.protocol if isinstance(part, Repeat) for s in segments_of(part.of))
-    shortest = min((s.duration for s in repeated if not s.frequency), default=math.inf)
-    if shortest < problem.steps.every:
-        time = _prefixed(shortest, unit["time"])
-        seen = f"observations every {_prefixed(problem.steps.every, unit['time'])} do not show segments of {time}"
-        yield "warning", f"{seen}: currents and voltages are those of one instant each; charges miss nothing"
-
-
 def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:
     """Return the porosity of the deposit beside that of charge balance, and the width of its branches."""
     metal = next(s for s in problem.species if s.name == growth.ion)
@@ -179,10 +114,10 @@ def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:
         porosity += ", as the bath contains as much metal as a compact deposit"
     elif same and len(problem.cathode.surfaces) > 1:
         porosity += ", an upper bound where other reactions carry a part of the current"
-    wide = f"about {_prefixed(growth.radius, unit['length'])} wide" if growth.radius else "as wide as a cell"
+    wide = f"about {prefixed(growth.radius, unit['length'])} wide" if growth.radius else "as wide as a cell"
     text = f"{porosity}; branches are {wide}"
     if growth.surface_energy and growth.radius:
-        shift = _prefixed(per_curvature(problem) / growth.radius, unit["potential"])
+        shift = prefixed(per_curvature(problem) / growth.radius, unit["potential"])
         text += f"; at a curvature of 1/radius the surface energy shifts the potential by {shift}"
     return text
 
@@ -193,28 +128,28 @@ def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
     half = 0.5 * float(problem.grid.widths("y")[0])
     ratio = 2 * half / debye
     said = "resolved" if ratio <= 2 else "not resolved: the charge of the layer lies in the cells next to the metal"
-    yield "Debye length", f"{_prefixed(debye, unit['length'])}; the first cell is {ratio:.3g} times as wide ({said})"
+    yield "Debye length", f"{prefixed(debye, unit['length'])}; the first cell is {ratio:.3g} times as wide ({said})"
     sigma = _conductivity(problem)
     relaxation = problem.constants.permittivity / sigma
-    vanish = f"charge relaxes in {_prefixed(relaxation, unit['time'])}"
+    vanish = f"charge relaxes in {prefixed(relaxation, unit['time'])}"
     yield "conductivity", f"{sigma:.4g}{unit['conductivity']}; {vanish}"
-    pairs = pairs_of(problem.species, problem.constants) if unit is _SI and problem.solution is None else None
+    pairs = pairs_of(problem.species, problem.constants) if unit is SI and problem.solution is None else None
     if pairs is not None:
         held = f"about {100 * pairs.fraction:.0f} % of the metal, which leaves {pairs.conductivity:.2g} S/m"
         factor = f"its voltage across the bath is {sigma / pairs.conductivity:.1f} times too low"
         cure = 'solution = "pairs" has them in the equations'
         yield "ion pairs", f"{held}; the model has free ions only, and {factor}; {cure}"
-    most = most_pairs(problem.species, problem.constants) if unit is _SI and problem.solution is None else None
+    most = most_pairs(problem.species, problem.constants) if unit is SI and problem.solution is None else None
     if most is not None:
         ratio = sigma * MOST / (max(s.bulk for s in problem.species) * most.conductivity)
         known = f"{100 * most.fraction:.0f} % of the metal at {MOST:g} mol/m3, the most they are known for"
         factor = f"its voltage across the bath is more than {ratio:.1f} times too low"
         cure = 'solution = {file = "bath.csv"} has measured properties'
         yield "ion pairs", f"{known}; the model has free ions only, and {factor}; {cure}"
-    if unit is _SI and problem.solution is None and unknown_pairs(problem.species):
+    if unit is SI and problem.solution is None and unknown_pairs(problem.species):
         text = "not known for this salt; the model has free ions only, and its voltage across the bath is too low"
         yield "ion pairs", f"{text}: at 0.1 mol/l, pairs leave ZnSO4 and CuSO4 a third of the conductivity of free ions"
-    acid = acid_of(problem.species, problem.constants) if unit is _SI else None
+    acid = acid_of(problem.species, problem.constants) if unit is SI else None
     if acid is not None:
         held = f"about {100 * acid.bisulphate:.0f} % of H+ is in HSO4-"
         if acid.paired:
@@ -237,7 +172,7 @@ def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Note
     across = f"{_drop(problem, current):.3g}{unit['potential']} across the bath at first"
     yield "current", f"{current:.4g}{unit['current']}, {100 * current / limit:.3g} % of the limit; {across}"
     if current > 0:
-        time = _prefixed(salt.sand(current, faraday), unit["time"])
+        time = prefixed(salt.sand(current, faraday), unit["time"])
         beyond = ", after which, without flow, the cathode runs out of ions"
         below = " in an infinitely long cell; in this cell, below the limit, ions never run out"
         yield "Sand's time", time + (beyond if current > limit else below)
@@ -269,6 +204,16 @@ def _salt(problem: Problem) -> float:
     return problem.species[number].bulk / count
 
 
+def _temperature(problem: Problem) -> Notes:
+    """Yield how much diffusivities of 25 C differ from those at another temperature."""
+    kelvin = KELVIN * problem.constants.thermal / Constants().thermal
+    if abs(kelvin - KELVIN) < 1.0 or not 0.0 <= kelvin - ZERO <= 100.0:
+        return
+    factor = kelvin / KELVIN * water_viscosity(KELVIN - ZERO) / water_viscosity(kelvin - ZERO)
+    text = f"{kelvin:.5g} K; diffusivities of named salts are those of 25 C; here ions diffuse about {factor:.3g} times"
+    yield "temperature", f"{text} as fast (temperature over viscosity of water); list them with species"
+
+
 def _liquid(problem: Problem) -> Notes:
     """Yield the density and the viscosity of the bath beside those of the equations."""
     constants = problem.constants
@@ -288,12 +233,14 @@ def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
     if salt is None or not salt.expansion or not pull.get("z") or pull.get("y"):
         return
     gap = _length(problem, "z")
+    if gap > THIN * _length(problem, "y"):
+        return
     gradient = _gradient(problem, salt)
     nu = problem.constants.viscosity / problem.constants.density
     velocity = salt.roll_velocity(gradient, gap, nu, abs(pull["z"]))
     spread = (velocity * 216 / math.sqrt(3) * gap / salt.diffusivity) ** 2 / 362880
     mixing = f"they mix {1 + spread:.3g} times as fast as diffusion"
-    yield "rolls", f"up to {_prefixed(velocity, unit['velocity'])} expected in the middle, where {mixing}"
+    yield "rolls", f"up to {prefixed(velocity, unit['velocity'])} expected in the middle, where {mixing}"
 
 
 def _gradient(problem: Problem, salt: Salt) -> float:
@@ -339,14 +286,3 @@ def _ion(species: Species) -> str:
     charge = abs(species.charge)
     sign = "+" if species.charge > 0 else "-"
     return species.name + (f" {'' if charge == 1 else charge}{sign}" if charge else "")
-
-
-_PREFIXES: Sequence[tuple[float, str]] = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p"))
-
-
-def _prefixed(value: float, unit: str) -> str:
-    """Format a quantity with the prefix that leaves one to three digits before the point; without if it has no unit."""
-    if not unit or not value:
-        return f"{value:.3g}{unit}"
-    factor, prefix = next((p for p in _PREFIXES if abs(value) >= p[0]), _PREFIXES[-1])
-    return f"{value / factor:.3g} {prefix}{unit.strip()}"

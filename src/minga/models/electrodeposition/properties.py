@@ -17,6 +17,7 @@ from minga.models.electrodeposition.problem import Constants, Problem, Species
 from minga.models.electrodeposition.reaction import Reacting
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, SolutionSettings
 from minga.models.electrodeposition.speciation import LOG_K, MOST, rows_of
+from minga.paths import reason_of
 
 __all__ = ["check_solution", "solution_for"]
 
@@ -150,7 +151,7 @@ def _read(path: Path) -> dict[str, list[float] | None]:
     try:
         rows = [row for row in csv.reader(path.read_text(encoding="utf-8").splitlines()) if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError) as error:
-        raise CaseError(f"cannot read {path}: {error}", key=key, remedy="give a CSV file") from error
+        raise CaseError(f"cannot read {path}: {reason_of(error)}", key=key, remedy="give a CSV file") from error
     header = [name.strip() for name in rows[0]] if rows else []
     for name in header:
         if name not in FIELDS:

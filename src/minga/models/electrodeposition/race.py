@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Final
 
+import numpy as np
+
 from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
 from minga.errors import CaseError
@@ -118,16 +120,26 @@ class Race:
 
 
 def check_grain(problem: Problem) -> None:
-    """Reject a grain that is narrower than a cell.
+    """Reject a grain that is narrower than a cell, and a grain or a radius that is wider than the whole bath.
 
     Raises
     ------
     CaseError
-        If the growth has such a grain.
+        If the growth has such a grain or radius.
     """
     growth = problem.growth
+    if growth is None:
+        return
+    longest = max(float(np.ptp(problem.grid.faces(axis))) for axis in range(problem.grid.ndim))
+    for name, length in (("grain", growth.grain), ("radius", growth.radius)):
+        if length > longest:
+            raise CaseError(
+                f"the {name} of {length:.3g} m is wider than the whole bath, {longest:.3g} m",
+                key=f"electrodeposition.growth.{name}",
+                remedy="give a length of one or more cells, such as that of a branch, or leave it out",
+            )
     widest = max(float(problem.grid.widths(axis).max()) for axis in range(problem.grid.ndim))
-    if growth is not None and 0.0 < growth.grain < (1.0 - 1e-6) * widest:
+    if 0.0 < growth.grain < (1.0 - 1e-6) * widest:
         raise CaseError(
             f"the grain of {growth.grain:.3g} m is narrower than a cell, {widest:.3g} m",
             key="electrodeposition.growth.grain",

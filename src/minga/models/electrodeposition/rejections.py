@@ -12,7 +12,7 @@ from minga.space.field import Register
 
 __all__ = ["Rejections"]
 
-REASONS: Final = ("unsolved", "unconverged", "negative", "error", "voltage")
+REASONS: Final = ("unsolved", "unconverged", "negative", "error", "voltage", "limit")
 """Names of the reasons; an attempt to which several apply counts for the first."""
 
 
@@ -26,7 +26,8 @@ class Rejections:
         Why the last attempt was rejected: 0 if it was not, else the position in `REASONS` plus 1.
     counts
         Numbers of rejections, by the name of the reason: a linear system was not solved, the passes did not converge,
-        a concentration became negative, the error was too large, the voltage was far beyond its cut-off.
+        a concentration became negative, the error was too large, the voltage was far beyond its cut-off, a limit of the
+        program was passed, at which a shorter step ends.
     """
 
     reason: Register = field(default_factory=lambda: Register("rejected because", "i8"))
@@ -40,17 +41,22 @@ class Rejections:
         """Record the reason to reject the last attempt, or 0."""
         wrong = (iteration.unsolved.any, iteration.converged == 0, ~positive, ~small, overshoots)
         reason = as_node(0)
-        for number in reversed(range(len(REASONS))):
-            condition = wrong[number]
+        for number, condition in reversed(list(enumerate(wrong))):
             if condition is not None:
                 reason = where(condition, number + 1, reason)
         program.let(self.reason, reason)
+
+    def judge_limits(self, program: Program, accepted: Register) -> None:
+        """Record that the last attempt, which is good in itself, was not accepted because it passed a limit."""
+        passed = 1 + REASONS.index("limit")
+        program.let(self.reason, where((self.reason == 0) & ~as_node(accepted), passed, self.reason))
 
     def count(self, program: Program) -> None:
         """Record the count of the last attempt, which was rejected."""
         for number, register in enumerate(self.counts.values(), 1):
             program.let(register, register + where(self.reason == number, 1, 0))
 
-    def observables(self, *, cutoff: bool) -> dict[str, Register]:
-        """Return the registers by the names of their observables; that of the voltage exists if there is a cut-off."""
-        return {f"rejected_{name}": item for name, item in self.counts.items() if cutoff or name != "voltage"}
+    def observables(self, *, cutoff: bool, limits: bool) -> dict[str, Register]:
+        """Return the registers by the names of their observables; those of a cut-off and of limits where they exist."""
+        there = {"voltage": cutoff, "limit": limits}
+        return {f"rejected_{name}": item for name, item in self.counts.items() if there.get(name, True)}

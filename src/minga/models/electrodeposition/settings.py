@@ -279,7 +279,7 @@ class ConstantSettings(BaseModel):
 
     model_config = _STRICT
 
-    temperature: Annotated[Positive | None, Field(description="K: temperature = 298.15")] = None
+    temperature: Annotated[float | None, Field(ge=200, le=2000, description="K: temperature = 298.15")] = None
     permittivity: Annotated[Positive | None, Field(description="F/m")] = None
     density: Annotated[Positive | None, Field(description="kg/m3")] = None
     viscosity: Annotated[Positive | None, Field(description="Pa s")] = None

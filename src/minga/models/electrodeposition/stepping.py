@@ -254,6 +254,7 @@ class Stepping:
             self.charges.attempt(program)
         if self.course is not None:
             self.course.watch(program, accepted, lows, as_node(self.iteration.drive["voltage"]))
+            reasons.judge_limits(program, accepted)
         at = where(positive, found["place"], found["least_at"])
         program.let(counters.place, where(converged, at, self.iteration.place))
         program.let(counters.species, where(positive, greatest(worsts), greatest([-low for low in lows])))

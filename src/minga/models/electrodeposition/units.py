@@ -54,6 +54,7 @@ _ALL: Final = {
     "rejected_negative": ("1", "time steps given up because a concentration became negative"),
     "rejected_error": ("1", "time steps given up because their error was too large"),
     "rejected_voltage": ("1", "time steps given up because the voltage was far beyond its cut-off"),
+    "rejected_limit": ("1", "time steps given up because a limit of the program was passed"),
     "passes": ("1", "passes over potential and ions"),
     "potential_iterations": ("1", "iterations of the potential's solver"),
     "species_iterations": ("1", "iterations of the ions' solver"),

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from minga.errors import CaseError
 from minga.models.electrodeposition.protocols.segments import STRONGEST, Repeat, Segment
+from minga.paths import reason_of
 
 __all__ = ["table_of"]
 
@@ -39,17 +40,16 @@ def table_of(path: Path, key: str, most: int) -> Repeat:
         If the file has no such table.
     """
     try:
-        rows = [
-            row for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if any(map(str.strip, row))
-        ]
+        lines = enumerate(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()), 1)
+        rows = [(number, row) for number, row in lines if any(map(str.strip, row))]
     except (OSError, ValueError, csv.Error) as error:
-        raise CaseError(f"cannot read {path}: {error}", key=key, remedy="give a CSV file") from error
-    header = [name.strip() for name in rows[0]] if rows else []
+        raise CaseError(f"cannot read {path}: {reason_of(error)}", key=key, remedy="give a CSV file") from error
+    header = [name.strip() for name in rows[0][1]] if rows else []
     controls: list[Control] = [name for name in ("current", "voltage") if name in header]
     if len(controls) != 1 or sorted(header) != sorted(["time", *controls]):
         raise CaseError(f"{path.name} has the columns {', '.join(header) or 'of nothing'}", key=key, remedy=FORM)
     control = controls[0]
-    points = [_point(row, header, control, f"line {n} of {path.name}", key) for n, row in enumerate(rows[1:], 2)]
+    points = [_point(row, header, control, f"line {n} of {path.name}", key) for n, row in rows[1:]]
     if points and points[0][0] != 0.0:
         raise CaseError(f"{path.name} begins at {points[0][0]:g} s", key=key, remedy="begin with the time 0")
     segments = []
@@ -74,8 +74,10 @@ def _point(row: list[str], header: list[str], control: str, where: str, key: str
         values = [float(text) for text in row]
     except ValueError as error:
         raise CaseError(f"{where} has a cell that is not a number: {error}", key=key, remedy=FORM) from error
-    if len(values) != len(header) or not all(map(math.isfinite, values)):
-        raise CaseError(f"{where} has {len(values)} numbers: {', '.join(row)}", key=key, remedy=FORM)
+    if len(values) != len(header):
+        raise CaseError(f"{where} has {len(values)} of {len(header)} cells: {', '.join(row)}", key=key, remedy=FORM)
+    if not all(map(math.isfinite, values)):
+        raise CaseError(f"{where} has a cell that is not a finite number: {', '.join(row)}", key=key, remedy=FORM)
     time, level = values[header.index("time")], values[header.index(control)]
     for name, value, most in (("time", time, LONGEST), (control, level, STRONGEST)):
         if abs(value) > most:
