@@ -14,7 +14,8 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Electrode, Held, Problem, Species, Steps
-from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, Scheme, start_values
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions
+from minga.models.electrodeposition.relaxation.scheme import Scheme, start_values
 from minga.solve.krylov import copy
 from minga.space.grid import Grid
 from minga.space.layout import Layout

@@ -27,7 +27,8 @@ from minga.engine.comm import Comm, Envelope, MPIComm, SerialComm
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions
+from minga.models.electrodeposition.relaxation.scheme import relaxation
 from minga.models.electrodeposition.soft import soft_cell
 from minga.space.cuts import slabs
 from minga.studies.tinetti.mpi_ranks import meet

@@ -22,7 +22,8 @@ from minga.models.electrodeposition.problem import (
     Species,
     Steps,
 )
-from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation, relaxation_model
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions
+from minga.models.electrodeposition.relaxation.scheme import relaxation, relaxation_model
 from minga.models.electrodeposition.soft import soft_cell
 from minga.space.cuts import slabs
 

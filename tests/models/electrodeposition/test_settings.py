@@ -12,7 +12,7 @@ from minga.case.load import read_settings
 from minga.errors import CaseError
 from minga.models.electrodeposition.case import options_of
 from minga.models.electrodeposition.model import _semi_implicit
-from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions
 from minga.models.electrodeposition.settings import RelaxationSettings, SemiImplicitSettings
 
 

@@ -22,9 +22,9 @@ from minga.models.electrodeposition.curvature import check_surface_energy
 from minga.models.electrodeposition.electrolytes import METALS, SATURATION, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
 from minga.models.electrodeposition.geometry import check_equal_cells, grid_of, kinds_of
-from minga.models.electrodeposition.groups import charge_balance, permittivity_for
+from minga.models.electrodeposition.groups import charge_balance
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
-from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
+from minga.models.electrodeposition.problem import Electrode, Growth, Problem, Species, Steps
 from minga.models.electrodeposition.properties import check_solution, solution_for
 from minga.models.electrodeposition.protocols.fitting import (
     check_limits,
@@ -39,15 +39,12 @@ from minga.models.electrodeposition.race import check_grain
 from minga.models.electrodeposition.reacting import check_reactions
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.solubility import PRODUCTS
+from minga.models.electrodeposition.surroundings import chosen_constants, gravity_of
 from minga.models.electrodeposition.units import scaled_units, units_of
 from minga.space.grid import Grid
 
 __all__ = ["make", "make_to_plan", "options_of", "problem_of"]
 
-GAS: float = 8.314462618
-"""Gas constant, J/(mol K)."""
-GRAVITY: float = 9.81
-"""Gravitational acceleration, m/s2."""
 CUTOFF: float = 5.0
 """Default cut-off voltage, V: far above what the bath and its electrodes need; in water, other reactions set in at a
 fifth of it."""
@@ -151,8 +148,8 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     species = species_of(settings)
     metal = metal_of(species, settings.metal)
     space = grid_of(settings, grid.shape)
-    constants = _constants(settings, species)
-    gravity, flow = _gravity(settings, space)
+    constants = chosen_constants(settings, species)
+    gravity, flow = gravity_of(settings, space)
     _check_drive(settings)
     default = "reversible" if settings.debye is None and settings.scheme != "relaxation" else "held"
     cathode = electrode_of(settings.cathode, "cathode", species, metal, default)
@@ -201,69 +198,6 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem
-
-
-def _constants(settings: ElectrodepositionSettings, species: Sequence[Species]) -> Constants:
-    chosen = settings.constants
-    if settings.scaled and chosen.temperature is not None:
-        raise CaseError(
-            "a scaled case has no temperature, because RT is 1",
-            key="electrodeposition.constants.temperature",
-            remedy="leave it out",
-        )
-    found = Constants(1.0, 1.0, 1.0, 1.0, 1.0) if settings.scaled else Constants()
-    if chosen.temperature is not None:
-        found = replace(found, thermal=GAS * chosen.temperature)
-    for name in ("permittivity", "density", "viscosity"):
-        if (value := getattr(chosen, name)) is not None:
-            found = replace(found, **{name: value})
-    if settings.debye is None:
-        if settings.scaled and chosen.permittivity is None:
-            raise CaseError(
-                "'debye' is missing",
-                key="electrodeposition.debye",
-                remedy="give the Debye length of the scaled case: debye = 0.05",
-            )
-        return found
-    if chosen.permittivity is not None:
-        raise CaseError(
-            "both debye and constants.permittivity are given, but each determines the other",
-            key="electrodeposition.debye",
-            remedy="leave one of them out",
-        )
-    return replace(found, permittivity=permittivity_for(settings.debye, species, found))
-
-
-def _gravity(settings: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, ...], bool]:
-    """Return the gravity along each axis, in m/s2, and whether the fluid moves."""
-    key = "electrodeposition.orientation"
-    pull = [0.0] * grid.ndim
-    if isinstance(settings.orientation, tuple):
-        if len(settings.orientation) != grid.ndim:
-            raise CaseError(
-                f"orientation has {len(settings.orientation)} numbers, but the axes are {', '.join(grid.axes)}",
-                key=key,
-                remedy="give the gravity along each axis, in m/s2",
-            )
-        pull = list(settings.orientation)
-    elif settings.orientation == "horizontal":
-        if "z" not in grid.axes:
-            raise CaseError(
-                "gravity points along the gap, but the cell has no gap",
-                key=key,
-                remedy='give a gap and cells along it, or write orientation = "off"',
-            )
-        pull[grid.axis("z")] = -GRAVITY
-    elif settings.orientation != "off":
-        pull[0] = GRAVITY if settings.orientation == "cathode-above" else -GRAVITY
-    flow = any(pull) if settings.flow is None else settings.flow
-    if flow and grid.ndim == 1:
-        raise CaseError(
-            "there can be no flow along one axis only",
-            key="electrodeposition.flow",
-            remedy="give the cell a gap or a width",
-        )
-    return tuple(pull), flow
 
 
 def _check_drive(settings: ElectrodepositionSettings) -> None:

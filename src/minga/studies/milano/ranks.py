@@ -23,7 +23,8 @@ from mpi4py import MPI
 from minga.engine.begin import start
 from minga.engine.comm import MPIComm
 from minga.engine.engine import Engine
-from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions
+from minga.models.electrodeposition.relaxation.scheme import relaxation
 from minga.models.electrodeposition.soft import soft_cell
 from minga.space.cuts import slabs
 from minga.studies.milano.chain import ChainComm

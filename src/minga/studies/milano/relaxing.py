@@ -20,7 +20,8 @@ from minga.engine.comm import Comm, run_virtual
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions
+from minga.models.electrodeposition.relaxation.scheme import relaxation
 from minga.output.velocity import centred
 from minga.space.cuts import slabs
 from minga.space.layout import Layout

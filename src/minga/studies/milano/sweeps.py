@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.models.electrodeposition.problem import FLUID, Problem
-from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions
 from minga.models.electrodeposition.soft import soft_cell
 from minga.studies.experiments import Bench
 from minga.studies.figures import panel

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Proble
 from minga.models.electrodeposition.relaxation.currents import balances, electrode_sums
 from minga.models.electrodeposition.relaxation.failures import explainer
 from minga.models.electrodeposition.relaxation.ions import sweep
+from minga.models.electrodeposition.relaxation.options import RelaxationOptions, check_supported
 from minga.models.electrodeposition.relaxation.push import push_kernel
 from minga.models.electrodeposition.relaxation.vorticity import VectorPotential
 from minga.models.electrodeposition.state import State, state_of
@@ -34,50 +35,8 @@ from minga.models.electrodeposition.units import units_of
 from minga.solve.krylov import copy
 from minga.space.field import Field, Register
 
-Order = Literal["lexicographic", "boundary-first", "red-black"]
 
-
-@dataclass(frozen=True, slots=True)
-class RelaxationOptions:
-    """Options of the relaxation.
-
-    Attributes
-    ----------
-    order
-        Order of the points in a sweep. "red-black" gives the same bits on all layouts. "lexicographic" and
-        "boundary-first" sweep each block with its neighbours' values of the previous sweep, so their results depend on
-        the layout, within the tolerance.
-    across
-        "exact" for "lexicographic" sweeps in which blocks wait for one another, with the same bits as in one process.
-    criterion
-        Quantity that is compared with `tolerance`: the largest scaled "residual", or the largest "update" of a sweep,
-        which can be small long before the solution is reached. The paper prints no test; the latter gives counts like
-        its own.
-    tolerance
-        Tolerance of the scaled criterion.
-    limit
-        Largest number of sweeps in a time step.
-    newton
-        Newton steps for the potential at a point.
-    wall
-        Weight of the new vorticity at walls relative to the old one.
-    """
-
-    order: Order = "red-black"
-    across: Literal["exact", "block"] = "block"
-    criterion: Literal["residual", "update"] = "residual"
-    tolerance: float = 1e-6
-    limit: int = 100_000
-    newton: int = 1
-    wall: float = 0.6
-
-    @property
-    def between_blocks(self) -> Literal["exact", "block"]:
-        """Value of `across` for kernels: only lexicographic sweeps can wait for other blocks."""
-        return self.across if self.order == "lexicographic" else "block"
-
-
-def relaxation(problem: Problem, settings: RelaxationOptions = RelaxationOptions()) -> Model:
+def relaxation(problem: Problem, settings: RelaxationOptions | None = None) -> Model:
     """Return the model of a problem, solved by relaxation.
 
     Raises
@@ -85,8 +44,9 @@ def relaxation(problem: Problem, settings: RelaxationOptions = RelaxationOptions
     CaseError
         If this scheme cannot solve the problem.
     """
-    check_supported(problem, settings)
-    return Scheme.of(problem, settings).model()
+    chosen = RelaxationOptions() if settings is None else settings
+    check_supported(problem, chosen)
+    return Scheme.of(problem, chosen).model()
 
 
 def relaxation_model(problem: Problem, **options: Any) -> Model:
@@ -106,30 +66,6 @@ def relaxation_model(problem: Problem, **options: Any) -> Model:
                 remedy=f"its options are {', '.join(known)}",
             )
     return relaxation(problem, RelaxationOptions(**options))
-
-
-def check_supported(problem: Problem, settings: RelaxationOptions) -> None:
-    """Raise CaseError for problems and orders that the scheme does not support."""
-    if problem.protocol:
-        raise _not_here("a program of currents and voltages", "give voltage")
-    if problem.voltage is None:
-        raise _not_here("a given current", "give voltage")
-    if problem.growth is not None:
-        raise _not_here("a growing deposit", "leave growth out")
-    if settings.across == "exact" and settings.order == "boundary-first":
-        raise CaseError(
-            "boundary-first sweeps depend on how the grid is cut",
-            key="electrodeposition.relaxation.order",
-            remedy='use order = "red-black" for the same bits on all layouts',
-        )
-
-
-def _not_here(what: str, remedy: str) -> CaseError:
-    return CaseError(
-        f"relaxation does not solve cells with {what}",
-        key="electrodeposition.scheme",
-        remedy=f'{remedy}, or write scheme = "semi-implicit"',
-    )
 
 
 @dataclass(frozen=True, eq=False)
