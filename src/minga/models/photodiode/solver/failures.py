@@ -79,8 +79,8 @@ def _about_floating(device: Device) -> str:
     return (
         f"the {'layers' if several else 'layer'} {', '.join(map(repr, floating))} between junctions "
         f"{'float' if several else 'floats'}: the potential there depends on currents far below those of the rest, and "
-        "the curve of such a device may turn back, as that of a thyristor; leave out the junctions that the "
-        "device does not need"
+        "the curve of such a device may turn back, as that of a thyristor; let a transient go there from 0 V without "
+        'light (mode = "transient"), or leave out the junctions that the device does not need'
     )
 
 
