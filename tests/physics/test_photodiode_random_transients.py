@@ -165,3 +165,20 @@ def test_half_the_tolerance_changes_as_little_as_it_says(seed: int) -> None:
         found.append([[at(rows, time)[name] for time in stops] for name in ("J", "charge")])
     for one, other in zip(*map(np.array, found), strict=True):
         assert np.abs(one - other).max() <= 20.0 * what.tolerance * np.abs(other).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [14, 128])
+def test_a_transient_finds_steady_states_that_voltages_do_not(seed: int) -> None:
+    """Floating layers take their charge from currents, as they do when the device is switched on."""
+    device, what = random_transient(seed)
+    with pytest.raises(RunError, match="let a transient go there from 0 V without light"):
+        followed(device, what, physics=PHYSICS, most=0)
+    until, volts = 1e-2, what.voltage.beginning
+    voltage = Waveform((0.0, 0.1 * until), (0.0, volts))
+    light = Waveform((0.15 * until, 0.2 * until), (0.0, what.light.beginning))
+    rows = followed(device, Transient(until, voltage, light, what.circuit), physics=PHYSICS, most=MOST)
+    assert rows[-1]["t"] == until
+    assert rows[-1]["J"] < 0.0
+    late = [row["J"] for row in rows if row["t"] > 0.8 * until]
+    assert late == pytest.approx([late[-1]] * len(late), rel=1e-6)

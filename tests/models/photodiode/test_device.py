@@ -228,6 +228,17 @@ def test_mobility_falls_with_doping() -> None:
     assert device.velocity_n[0] == 1.1e7
 
 
+def test_carriers_of_silicon_carbide_are_slowed_by_dopants_fields_and_heat() -> None:
+    """Mobilities of 4H-SiC at 1e17 donors and 1e18 acceptors; velocities that saturate at 350 K."""
+    layers = tuple(Layer(k, MATERIALS["4H-SiC"], 1e-4, (n, n)) for k, n in (("p", -1e18), ("n", 1e17)))
+    device = device_from(Stack(layers, ENDS, mobility="doping-field", temperature=350.0), uniform(2e-4, 9))
+    warm = 350.0 / 300.0
+    assert device.mobility_n[-1] == pytest.approx(40 + (950 * warm**-2.4 - 40) / (1 + (1e17 / 1.94e17) ** 0.61))
+    assert device.mobility_p[0] == pytest.approx(15.9 + (125 * warm**-2.15 - 15.9) / (1 + (1e18 / 1.76e19) ** 0.34))
+    assert device.velocity_n[0] == pytest.approx(2.2e7 * warm**-0.44)
+    assert "saturation velocities" not in device.unheated
+
+
 def test_gap_and_intrinsic_density_follow_the_temperature() -> None:
     device = device_from(diode(temperature=350.0), MESH)
     gap = 1.12 - 4.73e-4 * (350**2 / 986 - 300**2 / 936)

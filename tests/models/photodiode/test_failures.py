@@ -89,3 +89,24 @@ def test_places_are_layers_depths_and_nodes() -> None:
 def test_problems_that_cannot_be_meant(options: dict[str, object], message: str) -> None:
     with pytest.raises(mg.CaseError, match=message):
         Problem(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_a_transient_holds_currents_that_imposing_them_does_not() -> None:
+    layers: list[dict[str, Any]] = [
+        {"material": "InP", "thickness": 0.3, "p": 1e18},
+        {"material": "InP", "thickness": 1.0, "n": 1e15},
+        {"material": "InP", "thickness": 0.3, "n": 1e18},
+    ]
+    said: dict[str, Any] = {"ionisation": True, "layers": layers, "contacts": {"anode": "ohmic", "cathode": "ohmic"}}
+    held = load_model("photodiode", {"photodiode": said | {"current": [-1e-6, -1e-4, -1e-2]}}, GridSettings(), Path())
+    with pytest.raises(mg.RunError, match=r"the current without limit here.*let a transient behind a resistance"):
+        mg.run(held, held.steps)
+    wave = {"kind": "step", "to": -45.03, "rise": "1 us"}
+    circuit = {"until": "1 ms", "voltage": wave, "load": "1 Mohm", "area": "0.01 mm2"}
+    said |= {"mode": "transient", "bias": -40.0, "transient": circuit}
+    model = load_model("photodiode", {"photodiode": said}, GridSettings(), Path())
+    found = mg.run(model, model.steps).attrs
+    assert found["J"] == pytest.approx(-1.0035e-2, rel=1e-3)
+    assert found["V"] == pytest.approx(-44.0265, abs=1e-3)
+    assert found["J_displacement"] == pytest.approx(0.0, abs=1e-9)

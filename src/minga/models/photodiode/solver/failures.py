@@ -79,8 +79,8 @@ def _about_floating(device: Device) -> str:
     return (
         f"the {'layers' if several else 'layer'} {', '.join(map(repr, floating))} between junctions "
         f"{'float' if several else 'floats'}: the potential there depends on currents far below those of the rest, and "
-        "the curve of such a device may turn back, as that of a thyristor; leave out the junctions that the "
-        "device does not need"
+        "the curve of such a device may turn back, as that of a thyristor; let a transient go there from 0 V without "
+        'light (mode = "transient"), or leave out the junctions that the device does not need'
     )
 
 
@@ -88,16 +88,17 @@ def _remedy(engine: Engine, track: Track, imposed: bool) -> str:
     """Return the remedy appropriate to the method; `imposed`: currents are given, not voltages."""
     inverse = float(engine.read(track.inverse)) if track.ionisation else 1.0
     gain = 1.0 / inverse if inverse > 0.0 else math.inf
+    by = f"by {gain:.3g}" if gain < math.inf else "without limit"
     if not isinstance(track.newton, Gummel):
         if gain > NEAR_BREAKDOWN and imposed:
             return (
-                f"ionisation multiplies the current by {gain:.3g} here, which grows with the voltage faster than "
+                f"ionisation multiplies the current {by} here, which grows with the voltage faster than "
                 "Newton's method can follow: impose smaller currents, or let a transient behind a resistance reach "
                 'this one (mode = "transient", photodiode.transient.load)'
             )
         if gain > NEAR_BREAKDOWN:
             return (
-                f"ionisation multiplies the current by {gain:.3g} here, and a little more voltage makes it grow "
+                f"ionisation multiplies the current {by} here, and a little more voltage makes it grow "
                 "without bound: end the range of voltages here, or impose currents (photodiode.current)"
             )
         return (
