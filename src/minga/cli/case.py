@@ -371,6 +371,14 @@ def _machine_path(name: str, source: Source) -> Path:
     return beside if beside.exists() or Path(name).suffix else Path(name)
 
 
+def _of_a_command(key: str) -> str:
+    """Return what to do with a case that has the table of a command, such as [survey], or ""."""
+    from minga.cli.commands import GROUP
+    from minga.plugins import names
+
+    return f"such a case is for the command minga {key}" if key in names(GROUP) else ""
+
+
 def _check_top_level(table: Mapping[str, Any], section: str) -> None:
     known = (*_WORDS, section, *_TABLES)
     for key, value in table.items():
@@ -379,7 +387,8 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
                 f"unknown {'table' if isinstance(value, Mapping) else 'key'} {key!r}",
                 key=key,
                 suggestion=_in_a_table(key) or suggest(key, known),
-                remedy=f"a case has the keys {', '.join(_WORDS)} and the tables {', '.join((section, *_TABLES))}",
+                remedy=_of_a_command(key)
+                or f"a case has the keys {', '.join(_WORDS)} and the tables {', '.join((section, *_TABLES))}",
             )
         if key in _WORDS and not isinstance(value, str):
             raise CaseError(f"{key}: expected a word in quotes, found {value!r}", key=key)

@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 
 from minga.errors import CaseError
-from minga.models.waves import Medium, PointSource, Receivers, Ricker, Shot, Sponge, Survey
+from minga.models.waves import (
+    Frame,
+    Medium,
+    PointSource,
+    Receivers,
+    Ricker,
+    Shot,
+    Sponge,
+    Survey,
+    points_between,
+    shots_of_segy,
+    shots_of_sps,
+    streamer,
+)
 from minga.models.waves.elastic import ElasticMedium, Explosion
 from minga.models.waves.preflight import sampled_notes, warnings_of
 
@@ -82,3 +95,23 @@ def test_cells_that_are_too_coarse_are_refused(tmp_path: Path) -> None:
     slow = ElasticMedium(2000.0, 300.0, 2000.0)
     blow = Shot([Explosion((20.0, 100.0), Ricker(20.0))], NEAR)
     assert "1.5 points per wavelength" in refused(tmp_path, blow, medium=slow)
+
+
+def test_lines_and_places_that_are_none_are_refused() -> None:
+    wrong: list[tuple[str, Any]] = [
+        ("the ends of a line", lambda: points_between((1.0,), (1.0, 2.0), 3)),
+        ("the ends of a line", lambda: points_between((1.0, 2.0), (1.0, float("nan")), 3)),
+        ("0 points", lambda: points_between((1.0, 1.0), (1.0, 2.0), 0)),
+        ("a streamer at depth 'a'", lambda: streamer([(1.0, 2.0)], "a", 1.0, 1.0, 3)),  # type: ignore[arg-type]
+        ("-3 receivers", lambda: streamer([(1.0, 2.0)], 5.0, 1.0, 1.0, -3)),
+        ("the place of a model is 'x'", lambda: Frame("x")),  # type: ignore[arg-type]
+        ("the bearing 'n'", lambda: Frame((0.0, 0.0), "n")),  # type: ignore[arg-type]
+        ("the place of a model", lambda: Frame((0.0, float("nan")))),
+        ("the source is Ricker", lambda: shots_of_segy("a.sgy", Ricker(15.0), 1e-3)),  # type: ignore[arg-type]
+        ("the source is None", lambda: shots_of_sps("a", "b", "c", None)),  # type: ignore[arg-type]
+        ("dt is 0", lambda: shots_of_segy("a.sgy", lambda place: PointSource(place), 0)),
+    ]
+    for text, function in wrong:
+        with pytest.raises(CaseError, match=text) as caught:
+            function()
+        assert caught.value.remedy

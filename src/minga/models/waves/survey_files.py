@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import CaseError
+from minga.models.waves.domain import is_number
 from minga.models.waves.medium import Floats
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.shot import Shot
@@ -67,6 +69,7 @@ def shots_of_sps(
     CaseError
         If a file cannot be read, a relation names points that do not exist, or shots have the same number.
     """
+    _check_source(source)
     found = read_sps(Path(shots), Path(receivers), Path(relation), revision)
     return {
         number: Shot([source(points[0])], Receivers(points[1:], **options), record=record)
@@ -119,6 +122,10 @@ def shots_of_segy(
     CaseError
         If the file cannot be read, has no geometry, or its samples do not lie on steps.
     """
+    _check_source(source)
+    for key, value in (("dt", dt), ("zero", zero)):
+        if not is_number(value) or not math.isfinite(value) or (key == "dt" and value <= 0):
+            raise CaseError(f"{key} is {value!r}", key=key, remedy="give seconds")
     path = Path(file)
     geometry = read_geometry(path)
     data = SegyFile.open(path)
@@ -153,6 +160,15 @@ def shots_of_segy(
         traces = _from_start(np.asarray(data.traces(np.array(shot.traces)).T, np.float64), lead)
         found[number] = Shot([source(points[0])], receivers, traces, record)
     return found
+
+
+def _check_source(source: object) -> None:
+    if not callable(source):
+        raise CaseError(
+            f"the source is {source!r}",
+            key="source",
+            remedy="give a function of a position: lambda place: PointSource(place, Ricker(15.0))",
+        )
 
 
 def _places(found: Sequence[MapShot], axes: str, frame: Frame | None, name: str) -> dict[int, list[Point]]:

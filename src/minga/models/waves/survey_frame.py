@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minga.compile import portable
+from minga.errors import CaseError
+from minga.models.waves.domain import is_number
 
 __all__ = ["Frame", "MapPoint", "MapShot", "placed"]
 
@@ -33,6 +36,20 @@ class Frame:
     origin: tuple[float, float] = (0.0, 0.0)
     bearing: float = 90.0
     datum: float = 0.0
+
+    def __post_init__(self) -> None:
+        given: Any = self.origin
+        numbers = (
+            given
+            if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given) == 2
+            else ("",)
+        )
+        if not all(is_number(value) and math.isfinite(value) for value in (*numbers, self.bearing, self.datum)):
+            raise CaseError(
+                f"the place of a model is {given!r}, with the bearing {self.bearing!r} and the datum {self.datum!r}",
+                key="frame",
+                remedy="give Frame((easting, northing), bearing, datum), in metres and degrees",
+            )
 
     @property
     def _along(self) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minga.errors import CaseError
+from minga.models.waves.domain import is_number
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.shot import Shot
 from minga.models.waves.source import Injection, PointSource
@@ -35,6 +36,12 @@ def points_between(first: Sequence[float], last: Sequence[float], count: int) ->
     list of tuple
         The points.
     """
+    ends = [tuple(point) for point in (first, last)]
+    if len(ends[0]) != len(ends[1]) or not all(is_number(x) and np.isfinite(x) for point in ends for x in point):
+        raise CaseError(
+            f"the ends of a line are {first!r} and {last!r}", key="points", remedy="give metres, z, x, to both"
+        )
+    _check_count(count, "points")
     share = [number / max(1, count - 1) for number in range(count)]
     return [tuple(a + (b - a) * s for a, b in zip(first, last, strict=True)) for s in share]
 
@@ -62,10 +69,20 @@ def streamer(
     list of Receivers
         Those of each source.
     """
+    if not all(is_number(value) and np.isfinite(value) for value in (depth, nearest, spacing)):
+        raise CaseError(
+            f"a streamer at depth {depth!r}, from {nearest!r}, every {spacing!r}", key="streamer", remedy="give metres"
+        )
+    _check_count(count, "receivers")
     return [
         Receivers([(depth, *point[1:-1], point[-1] + nearest + k * spacing) for k in range(count)], **options)
         for point in sources
     ]
+
+
+def _check_count(count: object, what: str) -> None:
+    if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
+        raise CaseError(f"{count!r} {what}", key="count", remedy="give a whole number, 1 or more")
 
 
 def shots_of_files(

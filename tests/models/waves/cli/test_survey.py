@@ -12,8 +12,9 @@ import pytest
 import typer
 
 from command_line import nothing_written
+from minga.cli.case import read_case
 from minga.cli.commands import as_click
-from minga.errors import MingaError, RunError
+from minga.errors import CaseError, MingaError, RunError
 from minga.models.waves.cli.survey_command import survey
 from minga.models.waves.survey import Survey
 from minga.output.segy_survey import SegySurvey
@@ -215,6 +216,12 @@ def test_waves_are_drawn_where_they_are(here: Path, monkeypatch: pytest.MonkeyPa
     assert command("sea.toml")[0] == 0
     # The second of three shots at 160 m, receivers from 100 to 220 m, 60 m on either side.
     assert drawn == [(16, 25), ((0.0, 150.0), (40.0, 280.0)), "sea, shot 2"]
+
+
+def test_other_commands_send_surveys_here(here: Path) -> None:
+    with pytest.raises(CaseError, match="unknown table 'survey'") as caught:
+        read_case("sea.toml")
+    assert caught.value.remedy == "such a case is for the command minga survey"
 
 
 def test_shots_of_an_earlier_call_are_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
