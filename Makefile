@@ -11,7 +11,7 @@
 # make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
 # make bench-seismics   shots and gradients of waves beside Devito
 # make bench-pde    equations from text beside py-pde and Devito
-# make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy
+# make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy and DEVSIM
 # make bench-growth the growth of a deposit to the anode, beside the sources in OLDER if given; stores the numbers
 # make bench-photodiode   photodiodes: minga beside DEVSIM
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart

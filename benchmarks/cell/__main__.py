@@ -1,4 +1,4 @@
-"""Measure electrodeposition: one scheme beside the other, multigrid by size, and a line beside FiPy.
+"""Measure electrodeposition: one scheme beside the other, multigrid by size, and a line beside FiPy and DEVSIM.
 
 python -m benchmarks.cell                  everything, some ten minutes; stores
                                            benchmarks/results/cell/FAMILY.json, and puts the tables of all families of
@@ -7,7 +7,7 @@ python -m benchmarks.cell --only line      a part ("schemes", "multigrid", "line
 python -m benchmarks.cell --quick          small and few: numbers that mean nothing
 python -m benchmarks.cell --table          the stored numbers as Markdown, without measuring
 
-FiPy comes with `make bench-cell`; where it is not installed it is left out, and the file says so.
+FiPy and DEVSIM come with `make bench-cell`; where one is not installed it is left out.
 """
 
 from __future__ import annotations

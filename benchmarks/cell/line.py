@@ -1,10 +1,11 @@
-"""The 1-D cell with resolved layers to its steady state, beside FiPy with as many cells or more."""
+"""The 1-D cell with resolved layers to its steady state, beside FiPy and DEVSIM, to the same error of the current."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +18,30 @@ from minga.models.electrodeposition.problem import Constants, Electrode, Held, P
 from minga.space.grid import Grid
 
 PYTHON = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
-PEER = Path(__file__).with_name("fipy_line.py")
+PEERS = {
+    "FiPy": (("fipy",), Path(__file__).with_name("fipy_line.py")),
+    "DEVSIM": (("devsim", "scipy_openblas32"), Path(__file__).with_name("devsim_line.py")),
+}
+"""Programs beside this one by their names: the packages that they take, and what runs them."""
 DEBYE, VOLTAGE, EXACT = 0.05, 4.0, 0.8590507
 """The current over its limit, by an adaptive collocation method."""
-CELLS = (24, 32, 48, 64, 96, 128, 192)
+CELLS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)
 
 
 def measure_line(quick: bool, python: Path | None = None) -> dict[str, Any]:
-    """Both programs; without FiPy only minga. minga takes the fewest cells that err no more than FiPy."""
-    peer = [
-        _fipy(n, steps, python or PYTHON) for n, steps in (((20, 10),) if quick else ((40, 60), (80, 60), (160, 60)))
-    ]
+    """All programs; without the others only minga, which takes the fewest cells that err no more than theirs."""
     found: dict[str, Any] = {"exact": EXACT, "debye": DEBYE, "voltage": VOLTAGE, "rows": []}
-    for other in filter(None, peer):
-        ours = next((own for own in map(_minga, CELLS[:2] if quick else CELLS) if own["error"] <= other["error"]), None)
-        row = {"fipy": other, "minga": ours}
-        if ours is not None:
-            row["times_as_fast"] = round(other["seconds"] / ours["seconds"], 1)
-        found["rows"].append(row)
+    for name, (packages, program) in PEERS.items():
+        if not _has(python or PYTHON, packages):
+            continue
+        for cells, steps in ((20, 10),) if quick else ((40, 60), (80, 60), (160, 60)):
+            other = _peer(python or PYTHON, program, cells, steps)
+            tried = map(_minga, CELLS[:2] if quick else CELLS)
+            ours = next((own for own in tried if own["error"] <= other["error"]), None)
+            row = {"peer": name, "theirs": other, "minga": ours}
+            if ours is not None:
+                row["times_as_fast"] = round(other["seconds"] / ours["seconds"], 1)
+            found["rows"].append(row)
     if not found["rows"]:
         found["minga"] = [_minga(n) for n in CELLS[:2]]
     return found
@@ -64,10 +71,14 @@ def _minga(cells: int) -> dict[str, float]:
     return _row(cells, int(seen["steps_taken"]), seconds, float(seen["J_over_Jlim"]))
 
 
-def _fipy(cells: int, steps: int, python: Path) -> dict[str, float] | None:
-    if not python.exists() or subprocess.run([python, "-c", "import fipy"], capture_output=True).returncode:
-        return None
-    words = [str(python), str(PEER), str(cells), str(steps), str(DEBYE), str(VOLTAGE)]
+def _has(python: Path, packages: Sequence[str]) -> bool:
+    """Whether this Python has the packages; they are not imported, as DEVSIM needs its library named before."""
+    words = f"import importlib.util as u; assert all(map(u.find_spec, {tuple(packages)!r}))"
+    return python.exists() and not subprocess.run([python, "-c", words], capture_output=True).returncode
+
+
+def _peer(python: Path, program: Path, cells: int, steps: int) -> dict[str, float]:
+    words = [str(python), str(program), str(cells), str(steps), str(DEBYE), str(VOLTAGE)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     return _row(cells, steps, found["seconds"], found["J_over_Jlim"])

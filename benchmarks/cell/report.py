@@ -39,13 +39,13 @@ def _multigrid(found: list[Mapping[str, Any]]) -> Iterator[str]:
 
 def _line(found: Mapping[str, Any]) -> Iterator[str]:
     if not found["rows"]:
-        yield "FiPy was not installed."
+        yield "FiPy and DEVSIM were not installed."
         return
-    yield "| FiPy: cells, error, time | minga: cells, error, time | times as fast |"
-    yield "|---|---|---|"
+    yield "| | cells, error, time | minga: cells, error, time | times as fast |"
+    yield "|---|---|---|---|"
     for row in found["rows"]:
         cells = [
             "" if one is None else f"{one['cells']}, {one['error']:.1e}, {one['seconds']:.3g} s"
-            for one in (row["fipy"], row["minga"])
+            for one in (row["theirs"], row["minga"])
         ]
-        yield f"| {cells[0]} | {cells[1]} | {row.get('times_as_fast', '')} |"
+        yield f"| {row['peer']} | {cells[0]} | {cells[1]} | {row.get('times_as_fast', '')} |"

@@ -53,20 +53,36 @@ def test_a_line_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_page_shows_what_is_stored() -> None:
     files = sorted((ROOT / "benchmarks" / "results" / "cell").glob("*.json"))
     assert files
-    for content in (json.loads(file.read_text()) for file in files):
+    contents = [json.loads(file.read_text()) for file in files]
+    for content in contents:
         shown = module("report").markdown(content)
         assert shown in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-cell`"
-        assert all(row["times_as_fast"] >= 100.0 for row in content["schemes"]["rows"])
-        check_lines(content["line"]["rows"])
-        labyrinth = [row["iterations"] for row in content["multigrid"] if row["problem"] == "labyrinth"]
-        others = [row["iterations"] for row in content["multigrid"] if row["problem"] != "labyrinth"]
+        check_schemes(content.get("schemes"))
+        check_multigrid(content.get("multigrid"))
+        check_lines(content.get("line"))
+    assert all(any(part in content for content in contents) for part in ("schemes", "multigrid", "line"))
+
+
+def check_schemes(found: dict[str, Any] | None) -> None:
+    """Check that the scheme with systems of equations is far faster, if it was measured."""
+    assert all(row["times_as_fast"] >= 100.0 for row in (found or {"rows": []})["rows"])
+
+
+def check_multigrid(rows: list[dict[str, Any]] | None) -> None:
+    """Check the iterations that docs/solvers.md tells, if they were measured."""
+    if rows:
+        labyrinth = [row["iterations"] for row in rows if row["problem"] == "labyrinth"]
+        others = [row["iterations"] for row in rows if row["problem"] != "labyrinth"]
         assert len(labyrinth) == 3
-        assert max(labyrinth) <= 14, "docs/solvers.md says so"
-        assert (min(others), max(others)) == (8, 12), "docs/solvers.md says so"
+        assert max(labyrinth) <= 14
+        assert (min(others), max(others)) == (8, 12)
 
 
-def check_lines(rows: list[dict[str, Any]]) -> None:
-    """Check that each peer has three sizes, whose errors fall with the square of their cells."""
+def check_lines(found: dict[str, Any] | None) -> None:
+    """Check that each peer has three sizes, whose errors fall with the square of their cells, if it was measured."""
+    if found is None:
+        return
+    rows = found["rows"]
     assert all(row["times_as_fast"] >= {"FiPy": 100.0, "DEVSIM": 10.0}[row["peer"]] for row in rows)
     for peer in ("FiPy", "DEVSIM"):
         errors = [row["theirs"]["error"] for row in rows if row["peer"] == peer]

@@ -51,3 +51,11 @@ def test_what_is_never_solved_is_named(problem: Problem, limit: int, system: str
         run(problem, limit=limit)
     assert "cell (" in str(caught.value)
     assert "[electrodeposition.semi_implicit] limit" in str(caught.value)
+
+
+def test_a_voltage_that_nothing_follows_is_to_be_lowered() -> None:
+    """The remedy names what is given: there is no current to lower."""
+    with pytest.raises(mg.RunError, match="the potential did not converge") as caught:
+        run(replace(bath(), voltage=1e12))
+    assert "lower the voltage" in str(caught.value)
+    assert "a current beyond" not in str(caught.value)

@@ -153,7 +153,10 @@ def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunErr
             return RunError(
                 f"the potential did not converge {when}: after {passes} passes {last}",
                 where=place,
-                remedy="a current beyond the limiting one cannot be driven through a depleted layer: lower it, allow "
+                remedy="lower the voltage, allow more passes ([electrodeposition.semi_implicit] passes), or refine the "
+                "grid there"
+                if problem.voltage is not None
+                else "a current beyond the limiting one cannot be driven through a depleted layer: lower it, allow "
                 "more passes ([electrodeposition.semi_implicit] passes), or refine the grid there",
             )
         if why == 3:
