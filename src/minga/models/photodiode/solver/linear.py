@@ -42,7 +42,7 @@ NARROW: Final = 4
 """Number of nodes across up to which dense row blocks are as fast as any other solver."""
 LARGE: Final = 10_000
 """Number of nodes beyond which a factorisation takes more time and memory than iterations."""
-LARGEST: Final = 100_000
+LARGEST: Final = 30_000
 """The same with regions that float, where many iterations do not solve what a factorisation does."""
 
 
