@@ -48,9 +48,9 @@ def slow_where_it_takes_long(block: Block) -> object:
 
     What a page says of migration is tested in tests/models/waves/test_wave_migration.py, of sweeps and implicit steps
     in tests/cli/test_sweep.py and tests/solve/test_implicit.py, of alternating currents in
-    tests/models/photodiode/test_analysis.py.
+    tests/models/photodiode/test_analysis.py, of derivatives in tests/physics/test_photodiode_slopes.py.
     """
-    long = ("migrate(", "mg.sweep(", "tr-bdf2", '"pin-ac"')
+    long = ("migrate(", "mg.sweep(", "tr-bdf2", '"pin-ac"', "root_scalar(devi")
     slow = block.page.name == "gallery.md" or any(word in block.text for word in long)
     return pytest.param(block, marks=[pytest.mark.slow] if slow else [], id=str(block))
 

@@ -494,7 +494,7 @@ def test_a_case_is_the_model_that_it_says(tmp_path: Path) -> None:
     )  # fmt: skip
     assert found.parameters["dt"] == pytest.approx(0.75 * found.parameters["dt_limit"], rel=0.1)
     assert_same(run_model(found, 30), run_model(same, 30))
-    assert {label for label, _ in found.notes} == {"time step", "velocities", "slowest waves", "dispersion"}
+    assert {label for label, _ in found.notes} == {"time step", "velocities", "slowest waves", "dispersion", "sponge"}
 
 
 @pytest.mark.parametrize(
