@@ -73,13 +73,13 @@ def _minga(cells: int) -> dict[str, float]:
 
 def _has(python: Path, packages: Sequence[str]) -> bool:
     """Whether this Python has the packages; they are not imported, as DEVSIM needs its library named before."""
-    words = f"import importlib.util as u; assert all(map(u.find_spec, {tuple(packages)!r}))"
-    return python.exists() and not subprocess.run([python, "-c", words], capture_output=True).returncode
+    check = f"import importlib.util as u; assert all(map(u.find_spec, {tuple(packages)!r}))"
+    return python.exists() and not subprocess.run([python, "-c", check], capture_output=True).returncode
 
 
 def _peer(python: Path, program: Path, cells: int, steps: int) -> dict[str, float]:
-    words = [str(python), str(program), str(cells), str(steps), str(DEBYE), str(VOLTAGE)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    command = [str(python), str(program), str(cells), str(steps), str(DEBYE), str(VOLTAGE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     return _row(cells, steps, found["seconds"], found["J_over_Jlim"])
 

@@ -49,9 +49,9 @@ def test_make_verification_runs_the_tests_of_the_page() -> None:
     assert target is not None
     chosen = re.search(r"-k '([\w ]+)'", target[0])
     assert chosen is not None
-    words = chosen[1].split(" or ")
+    parts = chosen[1].split(" or ")
     files = {name.partition("::")[0] for name in CONTENT["tests"]}
-    assert [file for file in sorted(files) if not any(word in file for word in words)] == []
+    assert [file for file in sorted(files) if not any(word in file for word in parts)] == []
 
 
 def test_no_name_ends_a_cell_of_the_table() -> None:

@@ -14,7 +14,7 @@ from minga.case.load import read_settings
 from minga.errors import CaseError
 from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.preflight import notes_of
-from minga.models.photodiode.solver.linear import check_linear, in_words
+from minga.models.photodiode.solver.linear import check_linear, description_of
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.floating import floats
 
@@ -35,8 +35,8 @@ def planar(nodes: int, columns: int, **changes: Any) -> Device:
 )  # fmt: skip
 def test_it_is_chosen_by_the_number_of_nodes(nodes: int, columns: int, name: str) -> None:
     device = planar(nodes, columns)
-    assert in_words("auto", device).endswith(f"({name}, chosen by the number of nodes)")
-    assert in_words("rows", device).endswith("(rows)")
+    assert description_of("auto", device).endswith(f"({name}, chosen by the number of nodes)")
+    assert description_of("rows", device).endswith("(rows)")
 
 
 @pytest.mark.parametrize("symmetry", ["plane", "cylinder"])
@@ -45,10 +45,10 @@ def test_a_region_that_floats_takes_sparse_factors(symmetry: str) -> None:
     ring = {"name": "ring", "x": [0.0, 0.5], "y": [5.0, 6.0], "doping": -1e18}
     device = planar(200, 100, regions=[p, ring], symmetry=symmetry)
     assert floats(device)
-    assert in_words("auto", device).endswith("(sparse, chosen by a region that floats)")
+    assert description_of("auto", device).endswith("(sparse, chosen by a region that floats)")
     joined = planar(200, 100, regions=[p, ring | {"y": [2.0, 6.0]}], symmetry=symmetry)
     assert not floats(joined)
-    assert in_words("auto", joined).endswith("(krylov, chosen by the number of nodes)")
+    assert description_of("auto", joined).endswith("(krylov, chosen by the number of nodes)")
 
 
 def test_a_choice_needs_two_axes_and_newtons_method() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.models.photodiode.boundary_notes import boundary_notes
-from minga.models.photodiode.solver.linear import in_words
+from minga.models.photodiode.solver.linear import description_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.barrier import tunnelling_energy
 from minga.models.photodiode.structure.constants import CHARGE
@@ -301,4 +301,4 @@ def _solved(device: Device, problem: Problem) -> Notes:
     unknowns = f"{solutions} solutions of {3 * device.doping.size:,} unknowns by {problem.scheme}"
     yield "solved for", f"{count}: {unknowns}"
     if device.grid.ndim == 2 and problem.scheme == "newton":
-        yield "linear systems", in_words(problem.linear, device)
+        yield "linear systems", description_of(problem.linear, device)

@@ -62,7 +62,7 @@ def of_search(further: Review | None) -> Review:
             bias = float(last["V"])
             return Finding(
                 f"no breakdown up to {bias:g} V, the end of the search; write [photodiode.breakdown] to = {2 * bias:g} "
-                "to go on",
+                "to continue",
                 {"breakdown": "nan"},
             )
         return None if further is None else further(first, last)

@@ -111,7 +111,7 @@ def _whole(value: object) -> bool:
 
 
 def check_samples(survey: Survey, samples: object) -> None:
-    """Raise CaseError for numbers of samples that are none, and intervals that files or the wavelets do not allow.
+    """Raise CaseError for an invalid number of samples, and intervals that files or the wavelets do not allow.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ __all__ = ["check_arguments"]
 
 
 def check_arguments(step: object, wrt: object, what: str) -> None:
-    """Raise ProgramError for a step that is no Program, and for what is no list of fields.
+    """Raise ProgramError for a step that is not a Program, and for fields that are not in a list.
 
     Parameters
     ----------

@@ -31,9 +31,9 @@ __all__ = [
     "check_contacts",
     "check_linear",
     "chosen",
+    "description_of",
     "factorised",
     "hierarchies_of",
-    "in_words",
     "linear_solver",
     "unsolved_words",
 ]
@@ -46,7 +46,7 @@ LARGEST: Final = 30_000
 """The same with regions that float, where many iterations do not solve what a factorisation does."""
 
 
-WORDS: Final[dict[Linear, str]] = {
+DESCRIPTIONS: Final[dict[Linear, str]] = {
     "rows": "rows of nodes as dense blocks, on rank 0",
     "sparse": "sparse factors by SuperLU, on rank 0",
     "krylov": "BiCGStab with multigrid, on all ranks",
@@ -113,13 +113,13 @@ def check_contacts(linear: Linear, device: Device, scheme: Scheme) -> None:
     )
 
 
-def in_words(linear: Linear, device: Device) -> str:
+def description_of(linear: Linear, device: Device) -> str:
     """Describe the solver on a device with two axes."""
     found = chosen(linear, device)
     if linear != "auto":
-        return f"{WORDS[found]} ({found})"
+        return f"{DESCRIPTIONS[found]} ({found})"
     why = "a region that floats" if found == "sparse" and device.grid.box.size > LARGE else "the number of nodes"
-    return f"{WORDS[found]} ({found}, chosen by {why})"
+    return f"{DESCRIPTIONS[found]} ({found}, chosen by {why})"
 
 
 def unsolved_words(engine: Engine, solver: LinearSolver) -> str:
