@@ -65,8 +65,8 @@ def test_python_blocks_run(block: Block, in_tmp_path: Path) -> None:
 
 LONG_PAGES = (
     "bounanos.md", "cases.md", "clusters.md", "electrochemistry.md", "electroconvection.md", "electrodeposition.md",
-    "equations.md", "gallery.md", "looking.md", "phase-field.md",
-    "photodiode.md", "planning.md", "survival.md", "tutorial.md", "waves.md", "write-your-own-rule.md",
+    "equations.md", "from-devsim.md", "gallery.md", "looking.md", "phase-field.md", "photodiode.md", "planning.md",
+    "survival.md", "tutorial.md", "wave-density.md", "waves.md", "write-your-own-rule.md",
 )  # fmt: skip
 """Run by ``make verify``; tests/cli tries the same commands on smaller cases."""
 

@@ -105,7 +105,7 @@ def test_cells_are_those_of_numpy(suffix: str) -> None:
         assert np.array_equal(cells, life(soup_on(suffix), suffix, step))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("suffix", ["K30*,20", "K31,21*", "K30*+1,21", "C31,20", "S29"])
 def test_results_depend_neither_on_ranks_nor_on_halos_and_threads(suffix: str) -> None:
     model = automaton(suffix)

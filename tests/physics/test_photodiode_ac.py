@@ -136,6 +136,7 @@ def test_slow_oscillations_follow_the_steady_curve() -> None:
         assert row["G"][0] == pytest.approx(slope, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_slow_oscillations_without_recombination_or_light() -> None:
     """A resistor: G is its conductance, C that of its plates, and there is no response."""
     layer = {"material": "Si", "thickness": 2.0, "n": 1e15}

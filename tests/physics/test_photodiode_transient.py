@@ -35,6 +35,7 @@ RECOVERY = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_step_of_light(evidence: Evidence) -> None:
     device = pin_a()
     assert device.grid.shape == (333,)
@@ -106,6 +107,7 @@ def test_charge_is_conserved() -> None:
     assert max(row["uniformity"] for row in rows) < 1e-10
 
 
+@pytest.mark.slow
 def test_a_pulse_of_light_is_collected() -> None:
     device = coarse(recombination=())
     light = Waveform((1e-12, 1e-12, 3e-12, 3e-12), (0.0, 1.0, 1.0, 0.0))

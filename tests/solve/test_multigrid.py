@@ -45,9 +45,9 @@ def test_the_rate_does_not_depend_on_size() -> None:
     [
         (mg.Grid((33, 47, 21)), "neumann"),
         (mg.Grid((17, 23, 11)), {"x": ("dirichlet", "neumann"), "y": "neumann", "z": ("neumann", "dirichlet")}),
-        (mg.Grid((33, 47, 21), periodic=True), "dirichlet"),
+        pytest.param(mg.Grid((33, 47, 21), periodic=True), "dirichlet", marks=pytest.mark.slow),
         (mg.Grid((33, 47, 21), periodic=(True, False, False)), "dirichlet"),
-        (mg.Grid((33, 47, 21), spacing=(1.0, 4.0, 9.0)), "dirichlet"),
+        pytest.param(mg.Grid((33, 47, 21), spacing=(1.0, 4.0, 9.0)), "dirichlet", marks=pytest.mark.slow),
         (mg.Grid((63, 63), spacing=(1.0, 1.45)), "dirichlet"),
         pytest.param(mg.Grid((63, 63), spacing=(1.0, 1.55)), "dirichlet", marks=pytest.mark.slow),
         (mg.Grid((63, 63, 2)), "neumann"),

@@ -40,6 +40,7 @@ def arrivals(side: int) -> Array:
         return np.asarray(engine.gather(race.arrival))
 
 
+@pytest.mark.slow
 def test_cells_of_a_block_arrive_together_on_any_grid() -> None:
     coarse = arrivals(4)
     assert np.unique(coarse).size == 16

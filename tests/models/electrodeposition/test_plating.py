@@ -37,6 +37,7 @@ def test_the_thickness_is_that_of_the_charge_that_deposits_copper() -> None:
     assert seen["thickness"] == pytest.approx(seen["charge_of_Cu"] * COPPER / (2 * FARADAY), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_reversed_pulse_takes_thickness_away() -> None:
     program = [{"hold": "20 A/m2", "time": "1 s"}, {"hold": "-20 A/m2", "time": "0.5 s"}]
     seen = run((12,), program=program).observables

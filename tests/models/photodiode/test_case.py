@@ -158,6 +158,7 @@ def searched(layers: list[dict[str, Any]], **changes: Any) -> tuple[float, ...]:
     return search_of(settings, device_of(settings, Path()))
 
 
+@pytest.mark.slow
 def test_a_search_goes_in_reverse_and_beyond_the_estimate() -> None:
     found = searched(SILICON)
     estimate = Depletion.of(device_of(read_settings("photodiode", {

@@ -193,7 +193,7 @@ def test_synthetic_cost_changes_nothing_but_the_cost(device: Device) -> None:
 @pytest.mark.parametrize(
     ("test", "fewest"),
     [
-        ("residual", 2000),
+        pytest.param("residual", 2000, marks=pytest.mark.slow),
         pytest.param("paper", 2000, marks=pytest.mark.slow),
         pytest.param("current", 3179, marks=pytest.mark.slow),
     ],

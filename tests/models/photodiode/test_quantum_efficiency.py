@@ -206,6 +206,7 @@ def test_collection_in_a_neutral_layer() -> None:
     assert 0.99 < seen.max() <= 1.0
 
 
+@pytest.mark.slow
 def test_light_in_addition_to_light() -> None:
     """Quantum efficiencies of the lit state are the slope of its current; strong light lowers the field."""
     flux = 1e19

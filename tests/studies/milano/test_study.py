@@ -102,6 +102,7 @@ def test_sweeps_beside_the_papers(tmp_path: Path) -> None:
     assert said.err.count("statements hold") == 2
 
 
+@pytest.mark.slow
 def test_without_root_times_are_left_out_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tinetti_labs, "lab_rights", lambda: Rights(rootless=True, version=2))
     said = in_process("bench", "milano", "--quick", "--only", "table-5", "--only", "table-8", "--only", "figure-3")

@@ -197,7 +197,7 @@ def test_the_limit_of_the_step_is_that_of_unrelaxed_moduli() -> None:
 
 
 # Gradients -----------------------------------------------------------------------------------------------------------
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("boundary", ["free", "matched", "periodic", "rigid"])
 def test_born_modelling_and_gradients_are_transposes(boundary: str, dtype: str) -> None:

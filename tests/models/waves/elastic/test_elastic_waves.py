@@ -316,6 +316,7 @@ def test_the_same_bits_on_any_ranks(ndim: int, boundary: Boundary, ranks: int) -
     assert_same(alone, run_model(model, 25, ranks=ranks))
 
 
+@pytest.mark.slow
 def test_a_restart_changes_no_bit(tmp_path: Path) -> None:
     boundary = Faces(Cpml(6), z=(Free(), Cpml(6)))
     whole = mg.run(shot(2, boundary), 30, out=tmp_path / "whole")
