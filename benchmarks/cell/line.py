@@ -72,7 +72,7 @@ def _minga(cells: int) -> dict[str, float]:
 
 
 def _has(python: Path, packages: Sequence[str]) -> bool:
-    """Whether this Python has the packages; they are not imported, as DEVSIM needs its library named before."""
+    """Return whether this Python has the packages, without importing them: DEVSIM needs a library first."""
     check = f"import importlib.util as u; assert all(map(u.find_spec, {tuple(packages)!r}))"
     return python.exists() and not subprocess.run([python, "-c", check], capture_output=True).returncode
 

@@ -34,7 +34,7 @@ def test_both_schemes_reach_the_residual() -> None:
 
 @pytest.mark.slow
 def test_a_line_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands for FiPy here prints a number of its own; a peer whose package is missing is left out."""
+    """A substitute for FiPy prints a fixed number; the benchmark leaves out a peer whose package is missing."""
     line = module("line")
     peer = tmp_path / "peer.py"
     peer.write_text(f"print({json.dumps(json.dumps({'seconds': 10.0, 'J_over_Jlim': 0.9}))})")

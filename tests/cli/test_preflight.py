@@ -1,4 +1,4 @@
-"""What is known before a run starts, as a table and as text."""
+"""Notes before a run, as a table and as text."""
 
 from __future__ import annotations
 

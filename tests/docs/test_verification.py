@@ -44,7 +44,7 @@ def test_what_tests_leave_replaces_what_they_left_before(tmp_path: Path) -> None
 
 
 def test_make_verification_runs_the_tests_of_the_page() -> None:
-    """Those whose file the selection leaves out would keep old numbers."""
+    """`make verification` selects every file whose tests record evidence; others would keep old numbers."""
     target = re.search(r"^verification:.*\n(?:\t.*\n)*", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert target is not None
     chosen = re.search(r"-k '([\w ]+)'", target[0])

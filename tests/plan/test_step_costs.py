@@ -37,6 +37,13 @@ def test_a_run_is_short_if_its_kernels_take_less_time_than_a_start() -> None:
     assert not is_short(relaxed(1), 0)
 
 
+def test_logic_counts() -> None:
+    """A rule of cells in bits has no arithmetic."""
+    model = mg.automaton("R5,C0,M1,S34..58,B34..45,NM", (256, 256), init={"fill": 0})
+    assert is_short(model, 1000)
+    assert not is_short(model, 100_000)
+
+
 def test_a_run_of_unknown_cost_is_not_short() -> None:
     assert not is_short(relaxed(None), 1)
     assert not is_short(relaxed(1, called=True), 1)

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from minga.engine.model import Model
 from minga.engine.operations import Call, flat
+from minga.lang.analysis import flops
+from minga.lang.graph import KernelGraph
 from minga.lang.types import itemsize
 from minga.plan.work.recorded import UNKNOWN_ROUNDS, step_totals
 
@@ -41,14 +43,26 @@ def expected_seconds(model: Model, steps: int, workers: int) -> float:
     """Estimate the seconds of a run on so many cores without any measurement, within a factor of a few."""
     totals = step_totals(model.step.operations, UNKNOWN_ROUNDS)
     assert totals is not None, "with a guess for loops there is always a total"
-    return steps * max(totals[0] / _BYTES_A_SECOND, totals[1] / _OPERATIONS_A_SECOND) / max(1, workers)
+    return steps * _seconds(totals) / max(1, workers)
 
 
 def is_short(model: Model, steps: int) -> bool:
-    """Return whether a run is over on one core before others would have started, as far as its kernels tell.
+    """Return whether a run is over on one core before others would have started.
 
-    A run is not short if nobody knows beforehand how often its kernels pass, or what the functions that it calls cost.
+    A run whose step has loops of unknown length, or calls Python functions, is not short: its cost is unknown. All
+    operations of kernels count, also the logic of cells in bits.
     """
     operations = model.step.operations
-    known = step_totals(operations) is not None and not any(isinstance(item, Call) for item in flat(operations))
-    return known and steps > 0 and expected_seconds(model, steps, 1) < _SHORT
+    totals = step_totals(operations, counted=_all_operations)
+    if totals is None or any(isinstance(item, Call) for item in flat(operations)):
+        return False
+    return steps > 0 and steps * _seconds(totals) < _SHORT
+
+
+def _seconds(totals: tuple[int, int]) -> float:
+    """Return the seconds of one core for bytes and operations."""
+    return max(totals[0] / _BYTES_A_SECOND, totals[1] / _OPERATIONS_A_SECOND)
+
+
+def _all_operations(graph: KernelGraph) -> int:
+    return max(flops(graph), len(graph.nodes()))

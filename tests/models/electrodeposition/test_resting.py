@@ -39,7 +39,7 @@ def solution_of(metal: bool) -> Equilibrium:
 def beside(
     metal: Floats, hydrogen: Floats, name: str, solution: Equilibrium, left: float | None = None
 ) -> tuple[Floats, Floats]:
-    """What ln(c_e/c) adds to the potential at the edge, and the ratio of the flux, of one ion at a metal."""
+    """Return the change of the potential at the edge by ln(c_e/c), and the ratio of the flux, of one ion at a metal."""
     part = None if left is None else as_node(left)
     known = [forms(m, h, m + 0.5 * h) for m, h in zip(metal, hydrogen, strict=True)]
     c = np.array([base for base, _ in known]).T

@@ -1,4 +1,4 @@
-"""The strength that sponges have by default, what they return, and what is said about it."""
+"""The default strength of sponges, the reflection of sponges, and the note about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CELLS, H, SPEED, AWAY = 40, 10.0, 3000.0, 4
 
 
 def returned(face: Any, frequency: float, dt: float = 1e-3, *, twice: int = 1) -> float:
-    """What comes back to a point beside a layer on one axis, in dB of the wave that passes there."""
+    """Return the reflection at a point beside a layer on one axis, in dB of the wave that passes there."""
     found = []
     for more, boundary in ((150, Release()), (0, face)):
         place = H * (more + CELLS - 1 - AWAY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from minga.engine.engine import TIMES
@@ -15,7 +15,7 @@ from minga.engine.regions import sums_floats
 from minga.engine.schedule import Begin, Branch, Item, Loop, Stage
 from minga.engine.schedule import HaloExchange as Scheduled
 from minga.lang.analysis import bytes_per_cell, flops
-from minga.lang.graph import RUN
+from minga.lang.graph import RUN, KernelGraph
 from minga.lang.types import itemsize
 from minga.plan.work.weights import weights_of
 from minga.plan.work.work import Deep, Extent, HaloRound, Work
@@ -112,8 +112,10 @@ def kernel_digest(model: Model) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def step_totals(operations: Sequence[Operation], guess: int | None = None) -> tuple[int, int] | None:
-    """Return the bytes moved and the arithmetic operations of all kernels if each passes once over its fields.
+def step_totals(
+    operations: Sequence[Operation], guess: int | None = None, counted: Callable[[KernelGraph], int] = flops
+) -> tuple[int, int] | None:
+    """Return the bytes moved and the `counted` operations of all kernels if each passes once over its fields.
 
     Return None if loops or conditions are decided while the step runs; with a ``guess``, such loops count as at most
     that many passes, and conditions are assumed to hold.
@@ -121,7 +123,7 @@ def step_totals(operations: Sequence[Operation], guess: int | None = None) -> tu
     moved = computed = 0
     for operation in operations:
         if isinstance(operation, When | Repeat):
-            inner = step_totals(operation.body, guess)
+            inner = step_totals(operation.body, guess, counted)
             passes = _passes(operation, guess)
             if inner is None or passes is None:
                 return None
@@ -129,7 +131,7 @@ def step_totals(operations: Sequence[Operation], guess: int | None = None) -> tu
         if isinstance(operation, Apply):
             cells = _cells(operation.cells, operation)
             moved += cells * bytes_per_cell(operation.graph, write_allocate=False)
-            computed += cells * flops(operation.graph)
+            computed += cells * counted(operation.graph)
     return moved, computed
 
 
